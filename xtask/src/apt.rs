@@ -1,8 +1,8 @@
-//! Packages of Debian and Ubuntu, installed where this user may.
+//! Installs packages of Debian and Ubuntu, if this user may.
 
 use std::process::{Command, Stdio};
 
-/// Installs packages; `Err` says why it could not.
+/// Installs packages; `Err` gives the reason of a failure.
 pub fn install(packages: &[&str]) -> Result<(), String> {
     let prefix: &[&str] = if answers("sh", &["-c", "test $(id -u) = 0"]) {
         &[]
@@ -22,15 +22,15 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
         if done.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        Err(format!("{command:?}: {}\n{said}", done.status))
+        let errors = String::from_utf8_lossy(&done.stderr).into_owned();
+        Err(format!("{command:?}: {}\n{errors}", done.status))
     };
     let install: Vec<&str> = [&["install", "-y", "--no-install-recommends"], packages].concat();
     apt(&["update"])?;
     apt(&install)
 }
 
-/// Does a program run and succeed?
+/// Whether a program runs and succeeds.
 pub fn answers(tool: &str, args: &[&str]) -> bool {
     Command::new(tool)
         .args(args)

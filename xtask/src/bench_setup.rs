@@ -1,14 +1,16 @@
-//! `cargo xtask bench-setup`: the libraries that `cargo xtask bench cpu` and `cargo xtask bench stencils --target cpu` compare with, in virtual environments.
+//! `cargo xtask bench-setup`: installs the baselines of `cargo xtask bench cpu` and `cargo xtask
+//! bench stencils --target cpu` in virtual environments.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::python;
 
-/// Below the root of the repository; `systola-lab bench cpu` looks there.
+/// Relative to the root of the repository; `systola-lab bench cpu` looks there.
 const ENVIRONMENT: &str = "target/bench-venv";
 
-/// NumPy brings OpenBLAS with it. Halide is held to the version whose schedules bench/baselines/cpu/schedules.py has.
+/// NumPy includes OpenBLAS. Halide is pinned to the version that the schedules in
+/// bench/baselines/cpu/schedules.py are from.
 const PACKAGES: [&str; 6] = [
     "numpy",
     "scipy",
@@ -18,16 +20,16 @@ const PACKAGES: [&str; 6] = [
     "halide==21.0",
 ];
 
-/// What the scripts of bench/baselines/cpu import.
+/// The modules that the scripts of bench/baselines/cpu import.
 const MODULES: &str =
     "import numpy, scipy.ndimage, scipy.signal, cv2, rapidfuzz.process, parasail, halide";
 
-/// Devito holds NumPy and others to versions of its own.
+/// Devito pins its own versions of NumPy and other packages.
 const DEVITO_ENVIRONMENT: &str = "target/devito-venv";
 const DEVITO: [&str; 1] = ["devito==4.8.20"];
 
 pub fn run() -> Result<(), String> {
-    // Halide must be the right one.
+    // The pinned version of Halide must be installed.
     let version = "import importlib.metadata as m; assert m.version('halide').startswith('21.')";
     fill(ENVIRONMENT, &PACKAGES, &format!("{MODULES}\n{version}"))?;
     fill(DEVITO_ENVIRONMENT, &DEVITO, "import devito")?;
@@ -36,7 +38,7 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Installs packages where `program` does not run yet.
+/// Installs the packages, unless `program` already runs.
 fn fill(environment: &str, packages: &[&str], program: &str) -> Result<(), String> {
     let python = python::environment(environment)?;
     let list = packages.join(", ");

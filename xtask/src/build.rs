@@ -1,4 +1,4 @@
-//! The programs of the workspace, built.
+//! Builds programs of the workspace.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::{root, target_folder};
 pub enum Program {
     /// `systola`
     CommandLine,
-    /// `systola-lab`, with the command line beside it, which it starts and times
+    /// `systola-lab`, and the command line next to it, which it starts and times
     Lab,
 }
 
@@ -19,7 +19,7 @@ pub enum Profile {
     Release,
 }
 
-/// The path of the program.
+/// Builds a program, and returns its path.
 pub fn build(program: Program, profile: Profile) -> Result<PathBuf, String> {
     let (packages, name): (&[&str], _) = match program {
         Program::CommandLine => (&["systola-cli"], "systola"),

@@ -1,4 +1,4 @@
-//! The documentation says what is there.
+//! Tests that commands, links and folders in the documentation exist.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The lines of fenced blocks that begin with a command.
+/// The commands in fenced code blocks.
 fn commands(text: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();
@@ -101,7 +101,7 @@ fn commands_in_the_documentation_exist() {
     }
 }
 
-/// The files of a folder of modules, without `.rs`.
+/// The names of the modules in a folder, without `.rs`.
 fn modules(folder: &str) -> Vec<String> {
     std::fs::read_dir(root().join(folder))
         .unwrap()
@@ -111,23 +111,112 @@ fn modules(folder: &str) -> Vec<String> {
         .collect()
 }
 
+/// The targets of the links of a page: `concepts.md#names`. Code is not searched.
+fn links(text: &str) -> Vec<String> {
+    let prose: Vec<&str> = outside_fences(text).collect();
+    let prose = prose.join("\n");
+    let targets = prose.split("](").skip(1);
+    let targets = targets.filter_map(|rest| rest.split(')').next());
+    targets
+        .filter(|target| !target.contains("://") && !target.contains(' '))
+        .map(str::to_string)
+        .collect()
+}
+
+/// The lines of a page that are not in fenced code blocks.
+fn outside_fences(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    })
+}
+
+/// The anchors of a page, as GitHub makes them from its headings: lower case, spaces as hyphens,
+/// punctuation removed, and `-1`, `-2` after further headings of the same text. Anchors that are
+/// written as `<a id="…">` count too.
+fn anchors(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut slugs: Vec<String> = Vec::new();
+    for line in outside_fences(text) {
+        let written = line.split("<a id=\"").skip(1);
+        found.extend(written.filter_map(|rest| rest.split('"').next().map(str::to_string)));
+        let heading = line.trim_start_matches('#');
+        let level = line.len() - heading.len();
+        if !(1..=6).contains(&level) || !heading.starts_with(' ') {
+            continue;
+        }
+        let slug = slug(heading);
+        let before = slugs.iter().filter(|other| **other == slug).count();
+        found.push(match before {
+            0 => slug.clone(),
+            n => format!("{slug}-{n}"),
+        });
+        slugs.push(slug);
+    }
+    found
+}
+
+fn slug(heading: &str) -> String {
+    // Of a link in a heading only the text is shown.
+    let mut shown = String::new();
+    let mut rest = heading.trim();
+    while let Some((before, after)) = rest.split_once("](") {
+        shown.push_str(before);
+        rest = after.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    shown.push_str(rest);
+    shown
+        .to_lowercase()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+        .map(|c| if c == ' ' { '-' } else { c })
+        .collect()
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
+    let mut broken = Vec::new();
+    let mut n_anchors = 0;
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
         let folder = page.parent().unwrap_or(Path::new("."));
-        for target in text
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
-            let path = target.split('#').next().unwrap_or_default();
-            if path.is_empty() || path.contains("://") || path.contains(' ') {
-                continue;
+        for target in links(&text) {
+            let (path, anchor) = match target.split_once('#') {
+                Some((path, anchor)) => (path, Some(anchor)),
+                None => (target.as_str(), None),
+            };
+            let linked = if path.is_empty() {
+                page.clone()
+            } else {
+                folder.join(path)
+            };
+            let is_page = linked.extension().is_some_and(|e| e == "md");
+            let leads = match anchor {
+                _ if !linked.exists() => false,
+                Some(anchor) if is_page => {
+                    n_anchors += 1;
+                    let linked = std::fs::read_to_string(&linked).unwrap();
+                    anchors(&linked).iter().any(|there| there == anchor)
+                }
+                Some(_) | None => true,
+            };
+            if !leads {
+                broken.push(format!("{}: there is no {target}", page.display()));
             }
-            assert!(folder.join(path).exists(), "{}: no {path}", page.display());
         }
     }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(n_anchors > 100, "only {n_anchors} links have an anchor");
+}
+
+#[test]
+fn anchors_are_those_of_github() {
+    let page = "# A b\n```text\n# no heading\n```\n## `show`, *drawn*\n## A b\n#none\n\
+                ### See [the model](model.md)\n<a id=\"here\"></a>\n";
+    let expected = ["a-b", "show-drawn", "a-b-1", "see-the-model", "here"];
+    assert_eq!(anchors(page), expected);
 }
 
 #[test]

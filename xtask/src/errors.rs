@@ -1,4 +1,4 @@
-//! `docs/errors.md`, written from the codes themselves.
+//! Generates `docs/errors.md` from the codes.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ pub fn write() -> Result<(), String> {
     std::fs::write(&path, page()).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// The whole page.
+/// The contents of `docs/errors.md`.
 pub fn page() -> String {
     let mut text = String::from(
         "# Codes\n\n\

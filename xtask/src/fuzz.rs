@@ -1,8 +1,8 @@
-//! Damaged programs through the command line: whatever the text, the answer is a diagnostic.
+//! Runs corrupted programs through the command line, which must answer any text with a diagnostic.
 //!
-//! The programs of the gallery lose, gain, repeat and exchange pieces at random places, always the
-//! same ones for one count. A status other than 0, 1 and 2, or no answer in time, is a finding,
-//! and the text that provoked it is kept.
+//! Tokens of the gallery's programs are removed, duplicated, swapped and replaced at random places;
+//! the same count always gives the same programs. An exit status other than 0, 1 and 2, or a
+//! timeout, is a finding, and the text that caused it is kept.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 use crate::build::{Profile, Program, build};
 use crate::root;
 
-/// Of wall time, so that it is far from what the slowest takes on a busy machine: a few seconds.
+/// Wall time. The slowest program takes a few seconds on a busy machine, so the limit is far above
+/// that.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 pub fn run(count: usize) -> Result<(), String> {
     run_with(&build(Program::CommandLine, Profile::Debug)?, count)
 }
 
-/// The same with a command line that was built already.
+/// The same with a command line that is built already.
 pub fn run_with(binary: &Path, count: usize) -> Result<(), String> {
     let mut seeds = Vec::new();
     collect(&root().join("gallery"), &mut seeds).map_err(|e| format!("gallery: {e}"))?;
@@ -52,7 +53,7 @@ pub fn run_with(binary: &Path, count: usize) -> Result<(), String> {
     });
     if found.is_empty() {
         let _ = std::fs::remove_dir_all(&folder);
-        println!("{count} damaged programs, each answered");
+        println!("{count} corrupted programs, no findings");
         Ok(())
     } else {
         Err(format!("{} findings:\n{}", found.len(), found.join("\n")))
@@ -89,7 +90,7 @@ fn attempt(binary: &Path, texts: &[String], folder: &Path, n: usize) -> Result<(
     }
 }
 
-/// One to four wounds in one of the programs.
+/// Applies one to four corruptions to one of the programs.
 fn damage(texts: &[String], random: &mut Random) -> String {
     let mut tokens = tokens(&texts[random.below(texts.len())]);
     for _ in 0..=random.below(3) {
@@ -104,8 +105,8 @@ fn damage(texts: &[String], random: &mut Random) -> String {
             1 => tokens.insert(at, tokens[at].clone()),
             2 => tokens.swap(at, other),
             3 => tokens[at] = tokens[other].clone(),
-            4 => tokens[at] = SPARKS[random.below(SPARKS.len())].to_string(),
-            5 => tokens.insert(at, SPARKS[random.below(SPARKS.len())].to_string()),
+            4 => tokens[at] = FRAGMENTS[random.below(FRAGMENTS.len())].to_string(),
+            5 => tokens.insert(at, FRAGMENTS[random.below(FRAGMENTS.len())].to_string()),
             _ => tokens.truncate(at.max(1)),
         }
         if tokens.is_empty() {
@@ -115,8 +116,8 @@ fn damage(texts: &[String], random: &mut Random) -> String {
     tokens.concat()
 }
 
-/// Pieces that have broken compilers before.
-const SPARKS: [&str; 24] = [
+/// Tokens that have broken compilers before.
+const FRAGMENTS: [&str; 24] = [
     "(",
     ")",
     "{",
@@ -143,7 +144,7 @@ const SPARKS: [&str; 24] = [
     "==",
 ];
 
-/// Words, blanks and single characters.
+/// Splits a text into words, whitespace and single characters.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let class = |c: char| {

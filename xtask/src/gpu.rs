@@ -1,4 +1,5 @@
-//! NVRTC for tests without a GPU, and what runs on a machine with one.
+//! Installs NVRTC for tests without a GPU, and runs verification and benchmarks on a machine with
+//! one.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -8,18 +9,18 @@ use std::process::{Command, Stdio};
 use crate::build::{Profile, Program, build};
 use crate::python;
 
-/// Below the root of the repository.
+/// Relative to the root of the repository.
 const ENVIRONMENT: &str = "target/nvrtc-venv";
 
-/// The version of the toolkit whose machine code the drivers of our GPUs load.
+/// The CUDA version whose machine code the drivers of our GPUs can load.
 const PACKAGE: &str = "nvidia-cuda-nvrtc==13.0.88";
 
-/// Where what a machine with a GPU prints is kept.
+/// The file that the output of a machine with a GPU is written to.
 const LOG: &str = "bench/results/gpu.log";
 
 const SANITIZERS: [&str; 4] = ["memcheck", "racecheck", "initcheck", "synccheck"];
 
-/// The folder with NVRTC, which is installed where it is not there.
+/// The folder of NVRTC, which is installed if it is missing.
 pub fn nvrtc() -> Result<PathBuf, String> {
     let python = python::environment(ENVIRONMENT)?;
     let environment = crate::root().join(ENVIRONMENT);
@@ -32,7 +33,7 @@ pub fn nvrtc() -> Result<PathBuf, String> {
     })
 }
 
-/// The folder in which the library lies, at any depth.
+/// The folder that contains the library, at any depth.
 fn library_in(folder: &Path) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
         .ok()?
@@ -53,7 +54,8 @@ fn library_in(folder: &Path) -> Option<PathBuf> {
     folders.into_iter().find_map(|path| library_in(path))
 }
 
-/// Verifies the gallery, also below the sanitizers, and times everything; what is printed to standard output is kept. What fails holds nothing else up.
+/// Verifies the gallery, with and without the sanitizers, and runs all benchmarks. The standard
+/// output is saved. A failing command does not stop the others.
 pub fn run() -> Result<(), String> {
     let binary = build(Program::Lab, Profile::Release)?;
     let path = crate::root().join(LOG);
@@ -68,7 +70,7 @@ pub fn run() -> Result<(), String> {
     Err(format!("{}; see {LOG}", failed.join("; ")))
 }
 
-/// Verification, the same at small sizes below each sanitizer, benchmarks.
+/// The commands: verification, verification at small sizes under each sanitizer, benchmarks.
 fn commands(lab: &Path) -> Vec<Vec<String>> {
     let lab = lab.display().to_string();
     let line = |words: &str| -> Vec<String> { words.split(' ').map(String::from).collect() };
@@ -89,7 +91,7 @@ fn commands(lab: &Path) -> Vec<Vec<String>> {
     all
 }
 
-/// Runs a command, and writes what it prints to the terminal and to a file.
+/// Runs a command, and copies its output to the terminal and to a file.
 fn record(command: &[String], log: &mut impl Write) -> Result<(), String> {
     let line = command.join(" ");
     let cannot = |e: std::io::Error| format!("`{line}`: {e}");

@@ -1,16 +1,17 @@
-//! Which file imports which, within `lower` and `back`: no cycles, and in `lower` downwards only.
+//! Checks the imports between the files of `lower` and of `back`: no cycles, and in `lower` no
+//! imports of higher layers.
 //!
-//! Imports are those by `use crate::…`. A module whose parts name each other by `super` counts as one.
+//! An import is a `use crate::…`. A module whose files import each other by `super` counts as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::root;
 
-/// By the path of a module, those that it imports.
+/// For each module, by its path, the modules that it imports.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// From an array to kernels, the lowest first.
+/// The layers from an array to kernels, the lowest first.
 const LAYERS: [&str; 6] = ["facts", "storage", "nest", "emit", "passes", "lower_kernel"];
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -44,7 +45,7 @@ fn graph(name: &str) -> Graph {
     all.iter().map(read).collect()
 }
 
-/// The modules that `use crate::…` names.
+/// The modules imported by `use crate::…`.
 fn imports(text: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for part in text.split("use crate::").skip(1) {
@@ -69,7 +70,7 @@ fn imports(text: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
     found
 }
 
-/// A module that imports itself by way of others, and the way.
+/// An import cycle, if there is one.
 fn cycle(graph: &Graph) -> Option<Vec<String>> {
     let mut done = BTreeSet::new();
     fn visit(

@@ -1,10 +1,11 @@
-//! `cargo xtask bench` and `cargo xtask verify`: the program `systola-lab`, built and called with the same arguments.
+//! `cargo xtask bench` and `cargo xtask verify`: builds the program `systola-lab`, and runs it with
+//! the same arguments.
 
 use std::process::{Command, ExitCode};
 
 use crate::build::{Profile, Program, build};
 
-/// What is timed is built for release. Its exit status is ours.
+/// Benchmarks are built with the release profile. Returns the exit status of the program.
 pub fn run(args: &[&str]) -> Result<ExitCode, String> {
     let profile = match args.first() {
         Some(&"bench") => Profile::Release,
@@ -15,7 +16,7 @@ pub fn run(args: &[&str]) -> Result<ExitCode, String> {
         .args(args)
         .status()
         .map_err(|e| format!("{}: {e}", lab.display()))?;
-    // None where a signal ended it.
+    // `None` if a signal terminated the program.
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }

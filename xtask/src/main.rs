@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask help`.
+//! The developer commands of this project; `cargo xtask help` lists them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ mod bench_setup;
 mod build;
 #[cfg(test)]
 mod docs;
+mod editors;
 mod errors;
 mod fuzz;
 mod gpu;
@@ -23,20 +24,26 @@ mod steps;
 mod test_binaries;
 
 const HELP: &str = "\
-cargo xtask test           all that is checked before a change is merged; sets itself up
-cargo xtask errors         write docs/errors.md from the codes in crates/ir
-cargo xtask fuzz [N]       N damaged programs through the command line (default 2000)
+cargo xtask test           run all checks that a change must pass; installs what they need
+cargo xtask errors         generate docs/errors.md from the codes in crates/ir
+cargo xtask fuzz [N]       run N corrupted programs through the command line (default 2000)
 cargo xtask fuzz --minutes N [--seed S] [--target T,...] [--workers W]
-                           random programs on every target of this machine, against their equations; finds are shrunk and kept in target/fuzz
-cargo xtask bench ...      times what Systola makes, beside baselines and the limits of the machine: builds systola-lab for release and
-                           passes the arguments on; `cargo xtask bench --help` shows them
-cargo xtask bench-setup    installs what `cargo xtask bench cpu` compares with, below target/
-cargo xtask verify ...     runs every mapping of a folder on a device and compares with the equations, by systola-lab;
-                           `cargo xtask verify --help` shows its arguments
-cargo xtask nvrtc          installs NVRTC below target/, for CUDA without a toolkit; prints what to set SYSTOLA_NVRTC to
-cargo xtask opencl         installs two implementations of OpenCL, one below target/; prints what to set OCL_ICD_VENDORS to
-cargo xtask gpu            on a machine with a GPU: the gallery verified, also below compute-sanitizer, and all benchmarks; writes bench/results/gpu.log
-cargo xtask deny           licences and advisories, where cargo-deny is installed
+                           run random programs on every target of this machine, and compare with
+                           their equations; failures are shrunk and saved in target/fuzz
+cargo xtask bench ...      time generated code, and compare with baselines and the limits of the
+                           machine; builds systola-lab with the release profile and passes the
+                           arguments on; `cargo xtask bench --help` lists them
+cargo xtask bench-setup    install the baselines of `cargo xtask bench cpu` below target/
+cargo xtask verify ...     run every mapping of a folder on a device, and compare with the equations;
+                           uses systola-lab; `cargo xtask verify --help` lists the arguments
+cargo xtask nvrtc          install NVRTC below target/, for CUDA without a toolkit; prints the value
+                           for SYSTOLA_NVRTC
+cargo xtask opencl         install two OpenCL implementations, one of them below target/; prints the
+                           value for OCL_ICD_VENDORS
+cargo xtask editors        run the tests of editors/: the grammars, and the extension for VS Code
+cargo xtask gpu            on a machine with a GPU: verify the gallery, with and without
+                           compute-sanitizer, and run all benchmarks; writes bench/results/gpu.log
+cargo xtask deny           check licences and advisories; needs cargo-deny
 ";
 
 fn main() -> ExitCode {
@@ -59,6 +66,7 @@ fn main() -> ExitCode {
         ["nvrtc"] => gpu::nvrtc().map(|folder| println!("{}", folder.display())),
         ["opencl"] => opencl::set_up().map(|folder| println!("{}", folder.display())),
         ["gpu"] => gpu::run(),
+        ["editors"] => steps::editors(),
         ["deny"] => steps::deny(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -82,7 +90,7 @@ fn root() -> PathBuf {
         .map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
-/// Where cargo puts what it builds.
+/// The folder of cargo's build outputs.
 fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

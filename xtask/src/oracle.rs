@@ -1,12 +1,12 @@
-//! `cargo xtask fuzz --minutes N`: the random-program oracle, built and started.
+//! `cargo xtask fuzz --minutes N`: builds and starts the random-program oracle.
 
 use std::process::Command;
 
 use crate::{opencl, root, target_folder};
 
-/// All arguments go to the oracle, which says which of them it does not know.
+/// Passes all arguments on to the oracle, which reports unknown ones.
 pub fn run(args: &[&str]) -> Result<(), String> {
-    // With the features of the whole workspace, as tests build it.
+    // With the features of the whole workspace, as for tests.
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--workspace", "--bin", "oracle"])
         .current_dir(root())

@@ -1,9 +1,10 @@
-//! Virtual environments of Python below `target/`, for libraries that come from its package index.
+//! Creates Python virtual environments below `target/`, for libraries from the package index.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The interpreter of an environment below the root, which is made where it is not there.
+/// The Python interpreter of an environment, given relative to the root. The environment is created
+/// if it is missing.
 pub fn environment(folder: &str) -> Result<PathBuf, String> {
     let environment = crate::root().join(folder);
     let python = environment.join("bin/python");
@@ -46,7 +47,7 @@ fn system_python() -> Result<PathBuf, String> {
     })
 }
 
-/// Runs a command that speaks for itself; `hint` says what to look at when it fails.
+/// Runs a command that prints its own errors; `hint` names a likely cause of a failure.
 fn succeed(command: &mut Command, hint: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command

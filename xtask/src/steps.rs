@@ -1,4 +1,4 @@
-//! What is checked before a change is merged.
+//! `cargo xtask test`: the checks that a change must pass before it is merged.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::test_binaries::{self, TestBinary};
-use crate::{apt, fuzz, gpu, opencl, root, target_folder};
+use crate::{apt, editors, fuzz, gpu, opencl, root, target_folder};
 
-/// One step: its name, and what it does.
+/// One step: its name, and a function that runs it.
 struct Step<'a> {
     name: String,
     run: Box<dyn FnOnce() -> Result<Tally, String> + Send + 'a>,
@@ -28,21 +28,21 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Tests that a step ran; a step without tests of its own counts as one.
+/// The numbers of tests of a step. A step without tests counts as one test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tally {
-    passed: usize,
+pub struct Tally {
+    pub passed: usize,
     failed: usize,
     ignored: usize,
 }
 
-const ONE: Tally = Tally {
+pub const ONE: Tally = Tally {
     passed: 1,
     failed: 0,
     ignored: 0,
 };
 
-/// Test programs that take minutes; they are started first, so that no core waits for them at the end.
+/// Test programs that take minutes. They are started first, so that no core is idle at the end.
 const LONG: [&str; 8] = [
     "filetests gallery",
     "filetests every_system",
@@ -54,7 +54,8 @@ const LONG: [&str; 8] = [
     "cli explore",
 ];
 
-/// Builds one thing after the other, all with one profile, so that nothing is compiled twice; then as many steps at once as there are cores.
+/// Builds everything sequentially with one profile, so that nothing is compiled twice. Then runs
+/// the steps in parallel, one per core.
 pub fn test() -> Result<(), String> {
     let mut report = Report::default();
     let begin = Instant::now();
@@ -72,7 +73,7 @@ pub fn test() -> Result<(), String> {
     let mut binaries = Vec::new();
     report.run(Step::new("tests build", || {
         binaries = test_binaries::build()?;
-        // What steps start, with the features that tests build it with.
+        // The programs that steps start, with the same features as for tests.
         cargo(&["build", "--workspace", "--bins", "--examples"])
     }));
     let (mut nvrtc, mut vendors) = (None, None);
@@ -96,7 +97,7 @@ pub fn test() -> Result<(), String> {
     report.end(begin)
 }
 
-/// What was printed and counted so far.
+/// The results so far.
 #[derive(Default)]
 struct Report {
     steps: usize,
@@ -105,7 +106,7 @@ struct Report {
 }
 
 impl Report {
-    /// One step, named before it runs.
+    /// Runs one step, and prints its name before it starts.
     fn run(&mut self, step: Step<'_>) {
         print!("{} ... ", step.name);
         let _ = std::io::stdout().flush();
@@ -114,7 +115,7 @@ impl Report {
         self.add(step.name, result, start, false);
     }
 
-    /// Many steps, each named when it has ended.
+    /// Runs steps in parallel, and prints the name of each when it ends.
     fn run_at_once(&mut self, steps: Vec<Step<'_>>) {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let queue = Mutex::new(VecDeque::from(steps));
@@ -182,7 +183,7 @@ impl Report {
     }
 }
 
-/// The tests of a program; OpenCL devices have steps of their own, so there are none here.
+/// The tests of a program, without OpenCL devices: those have steps of their own.
 fn tests(binary: &TestBinary) -> Step<'_> {
     Step::new(format!("tests: {}", binary.name), move || {
         let mut command = binary.command(&[]);
@@ -193,7 +194,7 @@ fn tests(binary: &TestBinary) -> Step<'_> {
     })
 }
 
-/// Steps that cargo or a built program does.
+/// Steps that run cargo or a program that is built already.
 fn without_binaries() -> Vec<Step<'static>> {
     const ISL: [&str; 7] = [
         "test",
@@ -213,12 +214,21 @@ fn without_binaries() -> Vec<Step<'static>> {
         Step::new("the tour", || {
             run(Command::new(built("systola")).arg("tour"))
         }),
+        Step::new("editors", || editors::test(&built("systola"))),
         Step::new("lessons", lessons),
         Step::new("every program of the gallery is checked", gallery),
         Step::new("damaged programs are answered", || {
             fuzz::run_with(&built("systola"), 400).map(|()| ONE)
         }),
     ]
+}
+
+/// The tests of `editors/` alone.
+pub fn editors() -> Result<(), String> {
+    cargo(&["build", "--bin", "systola"])?;
+    let tally = editors::test(&built("systola"))?;
+    println!("{} passed", tally.passed);
+    Ok(())
 }
 
 pub fn deny() -> Result<(), String> {
@@ -233,7 +243,7 @@ fn cargo(args: &[&str]) -> Result<Tally, String> {
 
 fn cargo_test(args: &[&str]) -> Result<Tally, String> {
     let mut command = Command::new(env!("CARGO"));
-    // OpenCL devices have a step of their own.
+    // Tests on OpenCL devices have a step of their own.
     command.args(args).env("SYSTOLA_OPENCL_DEVICES", "0");
     let output = output(&mut command)?;
     let tally = tally(&output);
@@ -243,12 +253,12 @@ fn cargo_test(args: &[&str]) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// A program that was built with the tests.
+/// The path of a program that was built with the tests.
 fn built(name: &str) -> PathBuf {
     target_folder().join("debug").join(name)
 }
 
-/// The test programs of a step by name, with what they are asked to run; all of it without a filter.
+/// The test programs of a step by name, each with filters of its tests; no filters mean all tests.
 type Chosen = &'static [(&'static str, &'static [&'static str])];
 
 const CUDA: Chosen = &[
@@ -265,16 +275,18 @@ const OPENCL: Chosen = &[
     ("stencils", &["opencl"]),
     ("oracle", &["opencl"]),
     ("opencl", &[]),
+    ("systola-lab", &["programs_for_opencl_compute_the_same"]),
 ];
 
-/// Every mapping of the gallery is compiled for GPUs, and what is timed there; NVRTC has to be there.
+/// Compiles every mapping of the gallery and every timed mapping for GPUs; requires NVRTC.
 fn cuda<'a>(binaries: &'a [TestBinary], folder: &'a Path) -> Vec<Step<'a>> {
     chosen(binaries, CUDA, "CUDA through NVRTC", move |command| {
         command.env("SYSTOLA_NVRTC", folder);
     })
 }
 
-/// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
+/// Runs mappings of the gallery, and tests of the messages about missing components, on two OpenCL
+/// implementations; requires both.
 fn open_cl<'a>(binaries: &'a [TestBinary], vendors: &'a Path) -> Vec<Step<'a>> {
     chosen(binaries, OPENCL, "OpenCL", move |command| {
         command
@@ -284,7 +296,8 @@ fn open_cl<'a>(binaries: &'a [TestBinary], vendors: &'a Path) -> Vec<Step<'a>> {
     })
 }
 
-/// Tests of some programs, in an environment of their own. Each choice has a program, and of each choice some test must run.
+/// Runs tests of some programs in an environment of their own. At least one test of each program
+/// must run.
 fn chosen<'a>(
     binaries: &'a [TestBinary],
     choices: Chosen,
@@ -314,7 +327,8 @@ fn chosen<'a>(
     steps
 }
 
-/// One after the other: the command line and the library have one name, and cargo would write both to one folder at once.
+/// Builds the documentation in two parts, one after the other: the command line and the library
+/// have the same name, so cargo would write both to one folder.
 fn documentation() -> Result<Tally, String> {
     let packages: [&[&str]; 2] = [
         &["-p", "systola-cli"],
@@ -338,13 +352,13 @@ fn run(command: &mut Command) -> Result<Tally, String> {
     output(command).map(|_| ONE)
 }
 
-/// What the command printed; `Err` with the same where it failed.
-fn output(command: &mut Command) -> Result<String, String> {
+/// The output of a command; `Err` with the output if the command fails.
+pub fn output(command: &mut Command) -> Result<String, String> {
     if command.get_current_dir().is_none() {
         command.current_dir(root());
     }
     let result = command
-        // What is compiled here does not go to the user's cache.
+        // Compiled kernels must not go to the user's cache.
         .env("SYSTOLA_CACHE", root().join("target/systola-cache"))
         .stdin(Stdio::null())
         .output()
@@ -361,8 +375,8 @@ fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Sums over the lines `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
-fn tally(output: &str) -> Tally {
+/// Sums up the lines `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
+pub fn tally(output: &str) -> Tally {
     let mut sum = Tally::default();
     for line in output.lines().filter(|l| l.starts_with("test result:")) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -381,8 +395,8 @@ fn tally(output: &str) -> Tally {
     sum
 }
 
-/// isl, which the set library is held against, is built from source with the first three; generated C
-/// is given to a second compiler beside gcc.
+/// Installs missing tools. The first three build isl, which the set library is tested against;
+/// generated C is compiled by gcc and by clang.
 fn tools() -> Result<Tally, String> {
     const TOOLS: [(&str, &str); 5] = [
         ("autoconf", "autoconf"),
@@ -403,8 +417,8 @@ fn tools() -> Result<Tally, String> {
         return Ok(ONE);
     }
     let by_hand = format!(
-        "{} are needed to build isl, which the integer sets are tested against, and to compile \
-         generated C, and could not be installed; install them by hand",
+        "{} are needed to build isl, the reference of the integer sets, and to compile generated \
+         C, but could not be installed; install them by hand",
         packages.join(", ")
     );
     apt::install(&packages).map_err(|e| format!("{e}\n{by_hand}"))?;
@@ -415,7 +429,7 @@ fn tools() -> Result<Tally, String> {
     }
 }
 
-/// Every example of the library runs, where it has any.
+/// Runs every example of the library.
 fn lessons() -> Result<Tally, String> {
     let folder = root().join("crates/systola/examples");
     if !folder.exists() {
@@ -446,7 +460,7 @@ fn gallery() -> Result<Tally, String> {
 mod tests {
     use super::*;
 
-    /// A filter that fits no test is found here, and not after an hour.
+    /// A filter that matches no test fails here at once, not after an hour.
     #[test]
     fn tests_that_steps_name_are_there() {
         let mut rust = Vec::new();
@@ -479,6 +493,17 @@ mod tests {
                 _ => false,
             };
             assert!(found, "{step:?}");
+        }
+        for name in LONG {
+            let (package, test) = name.split_once(' ').expect("a package and a test");
+            let places = [
+                format!("crates/{package}/tests/{test}.rs"),
+                format!("crates/{package}/tests/{test}/main.rs"),
+                // The unit tests of a program are named after its package.
+                format!("crates/{}/src/main.rs", test.trim_start_matches("systola-")),
+            ];
+            let found = places.iter().any(|place| root().join(place).exists());
+            assert!(found, "{name}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! The test programs of the workspace: built by cargo once, then started without it, so that several run at once.
+//! The test programs of the workspace: cargo builds them once, and they are started without cargo,
+//! so that several run in parallel.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +11,7 @@ use crate::root;
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestBinary {
-    /// The folder of its package, where cargo would start it.
+    /// The folder of its package, which is the working directory under cargo.
     pub folder: PathBuf,
     /// The package without `systola-`, and the name of the test: `filetests gallery`.
     pub name: String,
@@ -25,7 +26,7 @@ impl TestBinary {
             .map_or(&self.name, |(_, test)| test)
     }
 
-    /// Starts it as cargo does, with a filter or without.
+    /// A command that starts it as cargo does; no filters run all tests.
     pub fn command(&self, filter: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command
@@ -36,7 +37,7 @@ impl TestBinary {
     }
 }
 
-/// All of them, in the order in which they were built.
+/// Builds all test programs, and returns them in build order.
 pub fn build() -> Result<Vec<TestBinary>, String> {
     let mut command = Command::new(env!("CARGO"));
     command
@@ -46,13 +47,13 @@ pub fn build() -> Result<Vec<TestBinary>, String> {
         .stdin(Stdio::null());
     let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{command:?}: {}\n{said}", output.status));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?}: {}\n{errors}", output.status));
     }
     Ok(binaries(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Those that messages of cargo, one a line, tell of.
+/// The test programs named in cargo's messages, one message per line.
 fn binaries(messages: &str) -> Vec<TestBinary> {
     messages.lines().filter_map(binary).collect()
 }
