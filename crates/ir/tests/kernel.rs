@@ -501,9 +501,15 @@ fn all_warps_come_to_a_barrier() {
             otherwise: vec![],
         }]
     };
-    check_wrong(some(vec![Stmt::Barrier]), "not every warp reaches this barrier");
+    check_wrong(
+        some(vec![Stmt::Barrier]),
+        "not every warp reaches this barrier",
+    );
     let signal = |flag| Stmt::Signal { flag };
-    check_wrong(some(vec![signal(at(READY, 0))]), "it depends on the warp, but the whole block executes it");
+    check_wrong(
+        some(vec![signal(at(READY, 0))]),
+        "it depends on the warp, but the whole block executes it",
+    );
     let wait = Stmt::Await {
         flag: at(READY, 0),
         at_least: W.into(),
