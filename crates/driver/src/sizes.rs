@@ -205,7 +205,7 @@ const WINDOWS: [i128; 9] = [5, 3, 4, 7, 2, 8, 6, 9, 1];
 const STEPS: i128 = 16;
 
 /// The given sizes, and for the others such as the system may be used with, up to
-/// [`MOST_POINTS`]. The same system gets the same sizes. `None` if none are found.
+/// 2²⁴ points. The same system gets the same sizes. `None` if none are found.
 pub fn typical(system: &System, given: &Sizes) -> Option<Vec<i128>> {
     let expanded = system.expand_batch().ok()?;
     let parameters = Parameters::from(system);

@@ -1,7 +1,7 @@
 //! Views of the caller's arrays, without copies.
 //!
 //! A [`View`] is read, a [`ViewMut`] is written. Both come from slices, from arrays of the crate
-//! `ndarray` in any layout, or from a [`HostArray`](crate::HostArray). An array that is not dense
+//! `ndarray` in any layout, or from a [`HostArray`]. An array that is not dense
 //! and row-major is packed into memory of the run; an output of that kind is scattered back
 //! afterwards.
 
