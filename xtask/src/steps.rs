@@ -1,7 +1,6 @@
 //! `cargo xtask test`: the checks that a change must pass before it is merged.
 
 use std::collections::VecDeque;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -54,37 +53,36 @@ const LONG: [&str; 8] = [
     "cli explore",
 ];
 
-/// Builds everything sequentially with one profile, so that nothing is compiled twice. Then runs
-/// the steps in parallel, one per core.
+/// Builds everything with one profile, so that nothing is compiled twice, while missing components
+/// are downloaded. Then runs the steps in parallel, one per core.
 pub fn test() -> Result<(), String> {
     let mut report = Report::default();
     let begin = Instant::now();
-    let setting_up = [
-        Step::new("tools", tools),
+    let (mut binaries, mut nvrtc, mut vendors) = (Vec::new(), None, None);
+    let building = vec![
         Step::new("format", || cargo(&["fmt", "--all", "--check"])),
         Step::new("clippy", || {
             let what = ["clippy", "--workspace", "--all-targets"];
             cargo(&[&what[..], &["--", "-D", "warnings"]].concat())
         }),
+        Step::new("tests build", || {
+            binaries = test_binaries::build()?;
+            // The programs that steps start, with the same features as for tests.
+            cargo(&["build", "--workspace", "--bins", "--examples"])
+        }),
     ];
-    for step in setting_up {
-        report.run(step);
-    }
-    let mut binaries = Vec::new();
-    report.run(Step::new("tests build", || {
-        binaries = test_binaries::build()?;
-        // The programs that steps start, with the same features as for tests.
-        cargo(&["build", "--workspace", "--bins", "--examples"])
-    }));
-    let (mut nvrtc, mut vendors) = (None, None);
-    report.run(Step::new("NVRTC", || {
-        nvrtc = Some(gpu::nvrtc()?);
-        Ok(ONE)
-    }));
-    report.run(Step::new("OpenCL: PoCL and Intel's runtime", || {
-        vendors = Some(opencl::set_up()?);
-        Ok(ONE)
-    }));
+    let downloading = vec![
+        Step::new("tools", tools),
+        Step::new("NVRTC", || {
+            nvrtc = Some(gpu::nvrtc()?);
+            Ok(ONE)
+        }),
+        Step::new("OpenCL: PoCL and Intel's runtime", || {
+            vendors = Some(opencl::set_up()?);
+            Ok(ONE)
+        }),
+    ];
+    report.run_in_parallel(vec![building, downloading], 2);
     let mut steps = Vec::new();
     if !binaries.is_empty() {
         binaries.sort_by_key(|binary| !LONG.contains(&binary.name.as_str()));
@@ -93,7 +91,8 @@ pub fn test() -> Result<(), String> {
         steps.extend(binaries.iter().map(tests));
     }
     steps.extend(without_binaries());
-    report.run_at_once(steps);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    report.run_in_parallel(steps.into_iter().map(|step| vec![step]).collect(), workers);
     report.end(begin)
 }
 
@@ -106,30 +105,22 @@ struct Report {
 }
 
 impl Report {
-    /// Runs one step, and prints its name before it starts.
-    fn run(&mut self, step: Step<'_>) {
-        print!("{} ... ", step.name);
-        let _ = std::io::stdout().flush();
-        let start = Instant::now();
-        let result = (step.run)();
-        self.add(step.name, result, start, false);
-    }
-
-    /// Runs steps in parallel, and prints the name of each when it ends.
-    fn run_at_once(&mut self, steps: Vec<Step<'_>>) {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        let queue = Mutex::new(VecDeque::from(steps));
+    /// Runs lists of steps in parallel, the steps of a list one after the other.
+    fn run_in_parallel(&mut self, lists: Vec<Vec<Step<'_>>>, workers: usize) {
+        let queue = Mutex::new(VecDeque::from(lists));
         let report = Mutex::new(self);
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
                     loop {
                         let next = queue.lock().ok().and_then(|mut queue| queue.pop_front());
-                        let Some(step) = next else { break };
-                        let start = Instant::now();
-                        let result = (step.run)();
-                        if let Ok(mut report) = report.lock() {
-                            report.add(step.name, result, start, true);
+                        let Some(list) = next else { break };
+                        for step in list {
+                            let start = Instant::now();
+                            let result = (step.run)();
+                            if let Ok(mut report) = report.lock() {
+                                report.add(step.name, result, start);
+                            }
                         }
                     }
                 });
@@ -137,13 +128,8 @@ impl Report {
         });
     }
 
-    fn add(&mut self, name: String, result: Result<Tally, String>, start: Instant, named: bool) {
+    fn add(&mut self, name: String, result: Result<Tally, String>, start: Instant) {
         let seconds = start.elapsed().as_secs_f64();
-        let label = if named {
-            format!("{name} ... ")
-        } else {
-            String::new()
-        };
         self.steps += 1;
         match result {
             Ok(tally) => {
@@ -152,14 +138,14 @@ impl Report {
                     n => format!(", {n} ignored"),
                 };
                 println!(
-                    "{label}ok, {} passed{ignored}, {seconds:.1} s",
+                    "{name} ... ok, {} passed{ignored}, {seconds:.1} s",
                     tally.passed
                 );
                 self.total.passed += tally.passed;
                 self.total.ignored += tally.ignored;
             }
             Err(output) => {
-                println!("{label}FAILED, {seconds:.1} s\n{output}");
+                println!("{name} ... FAILED, {seconds:.1} s\n{output}");
                 let tally = tally(&output);
                 self.total.passed += tally.passed;
                 self.total.failed += tally.failed.max(1);

@@ -405,6 +405,8 @@ fn every_code_is_explained() {
         let (out, _) = check(&["explain", &code.to_lowercase()], 0);
         assert!(out.contains(code));
     }
+    let page = std::fs::read_to_string(root().join("docs/errors.md")).expect("a page");
+    assert_eq!(check(&["explain", "--markdown"], 0).0, page);
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub mod legality;
 pub mod limits;
 pub mod mapping;
 pub mod opencl;
+pub mod page;
 pub mod run;
 pub mod stencil;
 pub mod syntax;

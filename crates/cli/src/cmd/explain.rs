@@ -14,9 +14,16 @@ use crate::term::{self, Paint};
 pub struct Args {
     /// For instance E0501
     code: Option<String>,
+    /// All codes as one page in Markdown
+    #[arg(long, conflicts_with = "code")]
+    markdown: bool,
 }
 
 pub fn run(args: &Args) -> Outcome {
+    if args.markdown {
+        term::print(codes::page::page());
+        return Ok(Status::Done);
+    }
     let Some(id) = &args.code else {
         let mut table = Table::left(0);
         for code in codes::all() {
