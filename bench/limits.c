@@ -140,8 +140,8 @@ static const copier COPIERS[] = {by_memcpy};
 enum { N_COPIERS = sizeof COPIERS / sizeof *COPIERS };
 
 enum { MIB = 1 << 20 };
-static const size_t COPIES[] = {64ul * MIB, 128ul * MIB, 256ul * MIB};
-enum { N_COPIES = sizeof COPIES / sizeof *COPIES };
+// The best copy is searched among the largest size and its halves.
+enum { N_COPIES = 3 };
 
 // Threads that sleep until all are to do the same; the first of them is the one that gives the orders.
 struct crew {
@@ -271,7 +271,7 @@ static void best_fma(struct worker *w) {
 static void best_copy(struct worker *w) {
   for (int s = 0; s < N_COPIES; s++) {
     for (int n = 0; n < 12; n++) {
-      double rate = copy_once(w, COPIES[s]);
+      double rate = copy_once(w, w->crew->bytes >> s);
       if (rate > w->copy) w->copy = rate;
     }
   }
@@ -342,9 +342,9 @@ static void print_rates(const struct crew *crew, double fma) {
 }
 
 // Returns the clock.
-static double print_best(int threads) {
+static double print_best(int threads, size_t bytes) {
   struct crew crew;
-  hire(&crew, threads, COPIES[N_COPIES - 1]);
+  hire(&crew, threads, bytes);
   all_do(&crew, best_fma);
   for (int c = 0; c < N_COPIERS; c++) {
     crew.copy = COPIERS[c];
@@ -384,9 +384,9 @@ static void serve(int threads, size_t bytes) {
 int main(int argc, char **argv) {
   int serving = argc > 1 && strcmp(argv[1], "serve") == 0;
   int threads = argc > 1 + serving ? atoi(argv[1 + serving]) : 1;
-  int mib = argc > 3 ? atoi(argv[3]) : 64;
+  int mib = argc > 2 + serving ? atoi(argv[2 + serving]) : serving ? 64 : 256;
   if (threads < 1 || threads > 1024 || mib < 1 || mib > 65536) {
-    fprintf(stderr, "usage: limits THREADS, limits serve THREADS [MIB]\n");
+    fprintf(stderr, "usage: limits THREADS [MIB], limits serve THREADS [MIB]\n");
     return 1;
   }
   if (serving) {
@@ -394,9 +394,9 @@ int main(int argc, char **argv) {
     return 0;
   }
   printf("{\"one\": ");
-  double clock = print_best(1);
+  double clock = print_best(1, (size_t)mib * MIB);
   printf(", \"all\": ");
-  print_best(threads);
+  print_best(threads, (size_t)mib * MIB);
   printf(", \"clock_hz\": %.6e, \"lanes\": %d}\n", clock, LANES);
   return 0;
 }

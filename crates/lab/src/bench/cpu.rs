@@ -132,11 +132,13 @@ mod tests {
         }
     }
 
-    /// Every problem compiles and gives the right result.
+    /// Every problem compiles and gives the right result, with one thread and with two; so do plain C
+    /// and the installed baselines.
     #[test]
     fn small_problems_are_solved() {
-        let report = small(&["--threads", "2", "--no-baselines"]);
+        let report = small(&["--threads", "2"]);
         assert_eq!(report.rows.len(), 22);
+        assert_baselines_are_right(&report);
         for row in &report.rows {
             assert_eq!(row.refused, None, "{}", row.problem);
             assert!(row.ms > Some(0.0), "{}", row.problem);
@@ -155,14 +157,6 @@ mod tests {
         for design in &report.designs {
             assert_eq!(design.refused, None, "{}", design.mapping);
         }
-    }
-
-    /// Plain C solves them all, and so do the installed baselines.
-    #[test]
-    fn baselines_are_right() {
-        let report = small(&["--threads", "1"]);
-        assert_eq!(report.rows.len(), 11);
-        assert_baselines_are_right(&report);
     }
 
     #[test]

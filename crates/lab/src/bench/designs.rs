@@ -35,7 +35,7 @@ pub fn measure(root: &Path, limits: &Path, scale: Scale, progress: &mut Progress
         operations: 1.0,
         bytes: 0.0,
     };
-    let pinned = PinnedCpu::take(limits, multiply);
+    let pinned = PinnedCpu::take(limits, multiply, scale);
     let mut designs: Vec<Design> = DESIGNS
         .into_iter()
         .map(|mapping| {

@@ -1,7 +1,6 @@
 //! Families of problems, and their baselines.
 
 use super::problem::Scale;
-use super::rate_probe::COPY_MIB;
 
 /// Problems with common baselines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
@@ -96,7 +95,7 @@ impl Family {
     pub fn copy_mib(self, scale: Scale) -> usize {
         match (self, scale) {
             (Family::Stencil2d | Family::Stencil3d, Scale::Full) => 256,
-            (_, Scale::Full | Scale::Small) => COPY_MIB,
+            (_, scale) => scale.copy_mib(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use systola_cli::source::Failure;
 
-use super::problem::Work;
+use super::problem::{Scale, Work};
 use super::tools::{Scratch, compile_c, last_line};
 
 /// The rates of `threads` threads together.
@@ -50,9 +50,10 @@ impl Rates {
 
 impl Limits {
     /// The best rates that `program`, which is bench/limits.c, finds.
-    pub fn measure(program: &Path, threads: usize) -> Result<Limits, Failure> {
+    pub fn measure(program: &Path, threads: usize, scale: Scale) -> Result<Limits, Failure> {
         let done = Command::new(program)
             .arg(threads.to_string())
+            .arg(scale.largest_copy_mib().to_string())
             .output()
             .map_err(|e| Failure::new(format!("bench/limits.c does not run: {e}")))?;
         if !done.status.success() {

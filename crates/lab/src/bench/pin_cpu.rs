@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use super::limits::Rates;
-use super::problem::Work;
-use super::rate_probe::{COPY_MIB, RateProbe};
+use super::problem::{Scale, Work};
+use super::rate_probe::RateProbe;
 
 /// The maximum number of CPUs that are tried.
 const MOST: usize = 16;
@@ -26,7 +26,7 @@ pub struct PinnedCpu {
 impl PinnedCpu {
     /// Pins the thread to the CPU that is currently the fastest for this work. `program` is
     /// `bench/limits.c`, compiled.
-    pub fn take(program: &Path, work: Work) -> Result<PinnedCpu, String> {
+    pub fn take(program: &Path, work: Work, scale: Scale) -> Result<PinnedCpu, String> {
         use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
         let Ok(before) = sched_getaffinity(None) else {
             return Ok(PinnedCpu { before: None });
@@ -42,7 +42,7 @@ impl PinnedCpu {
         let mut found = Vec::new();
         for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)) {
             if found.len() < MOST && only(cpu).is_ok() {
-                found.push((cpu, RateProbe::start(program, 1, COPY_MIB)?));
+                found.push((cpu, RateProbe::start(program, 1, scale.copy_mib())?));
             }
         }
         for _ in 0..ROUNDS {
@@ -62,7 +62,7 @@ impl PinnedCpu {
 #[cfg(not(target_os = "linux"))]
 impl PinnedCpu {
     /// This system cannot pin a thread.
-    pub fn take(_program: &Path, _work: Work) -> Result<PinnedCpu, String> {
+    pub fn take(_program: &Path, _work: Work, _scale: Scale) -> Result<PinnedCpu, String> {
         Ok(PinnedCpu {})
     }
 }
@@ -120,6 +120,7 @@ mod tests {
                 operations: 1e9,
                 bytes: 1e6,
             },
+            Scale::Small,
         )
         .unwrap();
         assert_eq!(sched_getaffinity(None).unwrap().count(), 1);

@@ -128,7 +128,18 @@ impl Scale {
         }
     }
 
-    pub fn pick(self, full: usize, small: usize) -> usize {
+    /// MiB of a copy that measures memory. Those of the published table have the size of an image of
+    /// 4096².
+    pub const fn copy_mib(self) -> usize {
+        self.pick(64, 4)
+    }
+
+    /// MiB of the largest copy with which the limits of the machine are searched.
+    pub const fn largest_copy_mib(self) -> usize {
+        self.pick(256, 4)
+    }
+
+    pub const fn pick(self, full: usize, small: usize) -> usize {
         match self {
             Scale::Full => full,
             Scale::Small => small,

@@ -12,9 +12,6 @@ use systola::rt::timing::Timing;
 use super::limits::Rates;
 use super::tools::last_line;
 
-/// The size of an image of 4096².
-pub const COPY_MIB: usize = 64;
-
 /// A process that sleeps until it is asked to measure.
 #[derive(Debug)]
 pub struct RateProbe {
@@ -100,8 +97,11 @@ fn median(samples: &[Rates]) -> Option<Rates> {
 #[cfg(test)]
 mod tests {
     use super::super::limits;
+    use super::super::problem::Scale;
     use super::super::tools::Scratch;
     use super::*;
+
+    const MIB: usize = Scale::Small.copy_mib();
 
     #[test]
     fn medians_of_each_rate_alone() {
@@ -122,7 +122,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let program = limits::program(&root, &scratch).ok().unwrap();
         for threads in [1, 2] {
-            let mut probe = RateProbe::start(&program, threads, COPY_MIB).unwrap();
+            let mut probe = RateProbe::start(&program, threads, MIB).unwrap();
             assert!(probe.median().is_none());
             for _ in 0..3 {
                 probe.take().unwrap();
@@ -139,10 +139,10 @@ mod tests {
         let scratch = Scratch::new().ok().unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let program = limits::program(&root, &scratch).ok().unwrap();
-        let mut probe = RateProbe::start(&program, 0, COPY_MIB).unwrap();
+        let mut probe = RateProbe::start(&program, 0, MIB).unwrap();
         let why = probe.take().unwrap_err();
         assert!(why.contains("usage: limits"), "{why}");
-        let nothing = RateProbe::start(&scratch.path().join("nothing"), 1, COPY_MIB).unwrap_err();
+        let nothing = RateProbe::start(&scratch.path().join("nothing"), 1, MIB).unwrap_err();
         assert!(nothing.contains("does not run"), "{nothing}");
     }
 }

@@ -47,7 +47,7 @@ impl Session<'_> {
         progress.step("the limits of this machine");
         let scratch = Scratch::new()?;
         let program = limits::program(root, &scratch)?;
-        let limits = Limits::measure(&program, threads)?;
+        let limits = Limits::measure(&program, threads, scale)?;
         let baselines = with_baselines.then(|| Baselines::find(root, &scratch, scale));
         Ok(Session {
             root,
@@ -86,7 +86,8 @@ impl Session<'_> {
     /// ours alternating with the limits.
     fn row(&mut self, problem: &Problem, ours: &mut Ours<'_>, threads: usize) -> ProblemRow {
         let limited = problem.family.has_limit();
-        let pinned = (threads == 1).then(|| PinnedCpu::take(&self.program, problem.work));
+        let pinned =
+            (threads == 1).then(|| PinnedCpu::take(&self.program, problem.work, self.scale));
         let _pinned = match pinned.transpose() {
             Ok(pinned) => pinned,
             Err(why) => return ProblemRow::new(problem, threads, Err(why), None),
@@ -123,7 +124,7 @@ impl Session<'_> {
         mut rows: Vec<ProblemRow>,
         designs: Vec<Design>,
     ) -> Result<Report, Failure> {
-        let again = Limits::measure(&self.program, self.threads)?;
+        let again = Limits::measure(&self.program, self.threads, self.scale)?;
         let limits = self.limits.best(again);
         self.progress.finish();
         for row in rows.iter_mut().filter(|row| row.family.has_limit()) {
