@@ -22,7 +22,7 @@ mod support;
 
 use support::{parse, sizes, system};
 
-/// Architectures, with whether indices have 32 bits.
+/// Architectures, with whether indices have 32 bits; mappings take them in turn.
 const ARCHITECTURES: [(&str, bool); 2] = [("sm_80", false), ("sm_90", true)];
 
 /// Legal at some sizes only: D11 requires N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
@@ -76,9 +76,11 @@ fn every_mapping_compiles_without_a_warning() {
     }
     // The longest first, so that no CPU is left alone with them at the end.
     sources.sort_by_key(|source| std::cmp::Reverse(source.text.len()));
+    // Compiling for both takes minutes.
     let jobs: Vec<(&Source, &str, bool)> = sources
         .iter()
-        .flat_map(|source| ARCHITECTURES.map(|(arch, narrow)| (source, arch, narrow)))
+        .zip(ARCHITECTURES.iter().cycle())
+        .map(|(source, (arch, narrow))| (source, *arch, *narrow))
         .collect();
     let compiled = on_all_cpus(&jobs, |(source, arch, narrow)| {
         let variant = if *narrow {
@@ -88,10 +90,10 @@ fn every_mapping_compiles_without_a_warning() {
         };
         compile(source, arch, &variant)
     });
-    let mut rows: BTreeMap<&str, Vec<Resources>> = BTreeMap::new();
-    for ((source, ..), result) in jobs.iter().zip(compiled) {
+    let mut rows: BTreeMap<&str, (&str, Vec<Resources>)> = BTreeMap::new();
+    for ((source, arch, _), result) in jobs.iter().zip(compiled) {
         match result {
-            Ok(found) => rows.entry(&source.mapping).or_default().extend(found),
+            Ok(found) => drop(rows.insert(&source.mapping, (arch, found))),
             Err(failure) => failures.push(failure),
         }
     }
@@ -148,12 +150,10 @@ fn compile(source: &Source, arch: &str, variant: &Variant) -> Result<Vec<Resourc
     Ok(made.resources())
 }
 
-/// Registers and spilled bytes of each mapping, for one architecture after the other.
-fn table(rows: &BTreeMap<&str, Vec<Resources>>) -> String {
-    let mut text = String::new();
-    let names: Vec<&str> = ARCHITECTURES.iter().map(|(arch, _)| *arch).collect();
-    let _ = writeln!(text, "registers (spilled bytes): {}", names.join(", "));
-    for (mapping, kernels) in rows {
+/// The architecture of each mapping, and the registers and spilled bytes of its kernels.
+fn table(rows: &BTreeMap<&str, (&str, Vec<Resources>)>) -> String {
+    let mut text = "registers (spilled bytes)\n".to_string();
+    for (mapping, (arch, kernels)) in rows {
         let cells: Vec<String> = kernels
             .iter()
             .map(|k| match k.spilled {
@@ -161,7 +161,7 @@ fn table(rows: &BTreeMap<&str, Vec<Resources>>) -> String {
                 spilled => format!("{} ({spilled})", k.registers),
             })
             .collect();
-        let _ = writeln!(text, "{mapping:<60} {}", cells.join(", "));
+        let _ = writeln!(text, "{mapping:<60} {arch} {}", cells.join(", "));
     }
     text
 }
