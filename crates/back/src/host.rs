@@ -118,7 +118,10 @@ fn is_errno(name: &str) -> bool {
 /// What differs between targets.
 trait Api {
     /// The type and the name of an array, as launches take it.
-    fn parameter(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault>;
+    fn parameter(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault> {
+        let ty = c_type(stored(printer.program.buffers[buffer].ty))?;
+        Ok(format!("{ty} *{}", printer.scope.buffers[buffer]))
+    }
 
     /// The same as `main` has it.
     fn handed_over(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault>;

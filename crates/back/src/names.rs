@@ -125,6 +125,8 @@ const RESERVED: &[&str] = &[
     "last",
     "block",
     "floordiv",
+    "floordiv_host",
+    "mod_host",
     "signal_flag",
     "await_flag",
     "take_block_id",
@@ -132,6 +134,15 @@ const RESERVED: &[&str] = &[
     "put_coordinate",
     "shared_bytes",
     "clamp_index",
+    "minus_index",
+    "byte_of",
+    "word_of",
+    "opaque",
+    "prefetch",
+    "prefetch_l1",
+    "prefetch_l2",
+    "end_of_streams",
+    "commit_copies",
     "INLINE",
     "ONE_BY_ONE",
     "INDEX",
@@ -159,8 +170,27 @@ const RESERVED: &[&str] = &[
 
 /// Prefixes of macros and types of the standard headers, and of macros of printed code.
 const RESERVED_PREFIXES: &[&str] = &[
-    "INT8_", "INT16_", "INT32_", "INT64_", "INTMAX_", "INTPTR_", "UINT8_", "UINT16_", "UINT32_",
-    "UINT64_", "FEWER_", "HOLDS_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
+    "INT8_",
+    "INT16_",
+    "INT32_",
+    "INT64_",
+    "INTMAX_",
+    "INTPTR_",
+    "UINT8_",
+    "UINT16_",
+    "UINT32_",
+    "UINT64_",
+    "FEWER_",
+    "HOLDS_",
+    "M_",
+    "FP_",
+    "HUGE_VAL",
+    "SCHED_",
+    "CPU_",
+    "CLONE_",
+    "MATH_ERR",
+    "copy_async_",
+    "wait_copies_",
 ];
 
 /// The suffix of arrays in constant memory, which are visible in all kernels of a file.
@@ -270,6 +300,7 @@ mod tests {
         check("min_i64", "min_i64_");
         check("lanes16_below", "lanes16_below_");
         check("lanes", "lanes");
+        check("wait_copies_0", "wait_copies_0_");
         check("uint8_t", "uint8_t_");
         check("M_PI", "M_PI_");
         check("FEWER_k_kernel", "FEWER_k_kernel_");

@@ -157,6 +157,7 @@ fn expand(template: &str, qualifiers: &str, letters: &[(char, &str)]) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::legal;
 
     #[test]
     fn helpers_appear_once_and_filled_in() {
@@ -185,5 +186,29 @@ mod tests {
                 assert!(seen.insert(line), "{line}");
             }
         }
+    }
+
+    /// No variable of a program hides a helper.
+    #[test]
+    fn names_of_helpers_are_reserved() {
+        let letters = [("$V", "f32x16"), ("$N", "f32"), ("$F", "i8"), ("$L", "16")];
+        let mut n_fixed = 0;
+        for line in FILES.iter().flat_map(|file| file.lines()) {
+            let line = line.strip_prefix("template <typename T> ").unwrap_or(line);
+            if !line.starts_with("$Q ") && !line.starts_with("static ") {
+                continue;
+            }
+            let declared = line.split_once(")) ").map_or(line, |(_, rest)| rest);
+            let before = declared.split('(').next().unwrap_or_default();
+            let name = before.rsplit([' ', '*']).next().unwrap_or_default();
+            n_fixed += usize::from(!name.contains('$'));
+            let name = letters
+                .iter()
+                .fold(name.to_string(), |name, (letter, what)| {
+                    name.replace(letter, what)
+                });
+            assert_ne!(legal(&name), name, "{line}");
+        }
+        assert!(n_fixed >= 25, "{n_fixed}");
     }
 }

@@ -36,11 +36,6 @@ fn has_flags(kernel: &Kernel) -> bool {
 }
 
 impl Api for Cpu<'_> {
-    fn parameter(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault> {
-        let ty = c_type(stored(printer.program.buffers[buffer].ty))?;
-        Ok(format!("{ty} *{}", printer.scope.buffers[buffer]))
-    }
-
     fn handed_over(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault> {
         let ty = c_type(stored(printer.program.buffers[buffer].ty))?;
         Ok(format!("({ty} *)array_table[{buffer}].data"))

@@ -25,11 +25,6 @@ pub fn program(program: &Program, defaults: &[Option<i128>]) -> Result<String, E
 struct Cuda<'a>(&'a DeviceArtifact);
 
 impl Api for Cuda<'_> {
-    fn parameter(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault> {
-        let ty = c_type(stored(printer.program.buffers[buffer].ty))?;
-        Ok(format!("{ty} *{}", printer.scope.buffers[buffer]))
-    }
-
     fn handed_over(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault> {
         let ty = c_type(stored(printer.program.buffers[buffer].ty))?;
         Ok(format!("({ty} *)memory[{buffer}]"))
