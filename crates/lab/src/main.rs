@@ -13,7 +13,9 @@ mod measure;
 mod threads;
 mod verify;
 
-/// Lowering allocates and frees many small forms and sets.
+/// Lowering allocates and frees many small forms and sets. The tests have that of `filetests`, which
+/// draws their programs.
+#[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

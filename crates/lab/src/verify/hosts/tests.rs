@@ -3,8 +3,13 @@
 use std::path::Path;
 
 use systola::rt::opencl::{DeviceInfo, devices};
+use systola_filetests::draw::draw_any;
 
 use super::*;
+
+/// Random programs, and how many of their mappings are legal and run at least.
+const DRAWS: u64 = 30;
+const VERIFIED: usize = 30;
 
 /// A file of the gallery or a stencil, a mapping of it, and what it is a case of.
 type Case = (&'static str, &'static str, fn(&str) -> bool);
@@ -149,6 +154,34 @@ fn programs_in_c_compute_what_the_equations_say() {
     assert!(text(&cases[0].0, "m").contains("ROLE_TABLE"));
     assert!(text(&cases[1].0, "m").contains("for (int64_t "));
     assert!(text(&cases[2].0, "m").contains("E0613: integer division by zero"));
+}
+
+/// Random systems, stencils and programs with random mappings, the legal ones of which become
+/// programs.
+#[test]
+fn random_programs_compute_what_the_equations_say() {
+    let mut campaign = campaign(c());
+    campaign.most_sizes = 1;
+    let seeds: Vec<u64> = (0..DRAWS).collect();
+    let done = each(&seeds, available(), |seed| {
+        let name = format!("seed {seed}");
+        let source = parsed(&name, &draw_any(*seed, 2).text());
+        let rows = source.module.mappings.iter().flat_map(|mapping| {
+            let rows = campaign.mapping(&source, mapping).into_iter();
+            rows.map(|row| (row.line(&format!("{name} {}", mapping.name)), row))
+        });
+        rows.collect::<Vec<_>>()
+    });
+    let rows: Vec<&(String, RunResult)> = done.iter().flatten().collect();
+    let count = |is: fn(&RunResult) -> bool| rows.iter().filter(|(_, row)| is(row)).count();
+    let verified = count(|row| matches!(row, RunResult::Verified(_)));
+    let failed = rows
+        .iter()
+        .filter(|(_, row)| matches!(row, RunResult::Failed(_)));
+    let failed: Vec<&str> = failed.map(|(line, _)| line.as_str()).collect();
+    println!("{} mappings, {verified} run", rows.len());
+    assert!(failed.is_empty(), "{}", failed.concat());
+    assert!(verified >= VERIFIED, "{verified} of {} ran", rows.len());
 }
 
 /// The last one of a file where it has no name.
