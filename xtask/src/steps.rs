@@ -42,7 +42,7 @@ pub const ONE: Tally = Tally {
 };
 
 /// Test programs that take minutes. They are started first, so that no core is idle at the end.
-const LONG: [&str; 8] = [
+const LONG: [&str; 9] = [
     "filetests gallery",
     "filetests every_system",
     "filetests faults",
@@ -51,6 +51,7 @@ const LONG: [&str; 8] = [
     "filetests properties",
     "lab systola-lab",
     "cli explore",
+    "systola cargo_new",
 ];
 
 /// Builds everything with one profile, so that nothing is compiled twice, while missing components
@@ -90,9 +91,12 @@ pub fn test() -> Result<(), String> {
         steps.extend(nvrtc.iter().flat_map(|folder| cuda(&binaries, folder)));
         steps.extend(binaries.iter().map(tests));
     }
-    steps.extend(without_binaries());
+    steps.extend(of_programs());
+    // One cargo waits for another, so these are one list.
+    let mut lists = vec![through_cargo()];
+    lists.extend(steps.into_iter().map(|step| vec![step]));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    report.run_in_parallel(steps.into_iter().map(|step| vec![step]).collect(), workers);
+    report.run_in_parallel(lists, workers);
     report.end(begin)
 }
 
@@ -180,8 +184,8 @@ fn tests(binary: &TestBinary) -> Step<'_> {
     })
 }
 
-/// Steps that run cargo or a program that is built already.
-fn without_binaries() -> Vec<Step<'static>> {
+/// Steps that build what is not built yet.
+fn through_cargo() -> Vec<Step<'static>> {
     const ISL: [&str; 7] = [
         "test",
         "-p",
@@ -197,6 +201,12 @@ fn without_binaries() -> Vec<Step<'static>> {
             cargo_test(&["test", "--workspace", "--doc"])
         }),
         Step::new("documentation builds, no broken link", documentation),
+    ]
+}
+
+/// Steps that run a program that is built already.
+fn of_programs() -> Vec<Step<'static>> {
+    vec![
         Step::new("the tour", || {
             run(Command::new(built("systola")).arg("tour"))
         }),

@@ -14,11 +14,12 @@ use systola_ir::mapping::Engine;
 use systola_ir::{BinOp, Literal, ParamId, Scalar, UnOp};
 
 #[expect(dead_code, reason = "shared with the tests of the printers")]
-#[path = "../../back/tests/common/build.rs"]
+#[path = "../../back/tests/printed/common/build.rs"]
 mod build;
 
-#[path = "../../interp/tests/kernel_programs/mod.rs"]
-mod kernel_programs;
+#[expect(dead_code, reason = "shared with the tests of the interpreter")]
+#[path = "../../interp/tests/kernels/builder/mod.rs"]
+mod interpreted;
 
 use build::{Build, buffer, input, launch, num, output, param, program, times};
 use systola_ir::target::{Machine, Target};
@@ -681,7 +682,7 @@ fn flags_are_released_and_acquired() {
 /// same values, however far threads run ahead of each other.
 #[test]
 fn random_kernels_are_in_order() {
-    let accepted = (0..400).map(|seed| kernel_programs::random::draw(seed, false));
+    let accepted = (0..400).map(|seed| interpreted::random::draw(seed, false));
     let accepted = accepted.filter(|program| {
         run_kernel_program(program, &[], &Arrays::new(), &Options::default()).is_ok()
     });

@@ -1,8 +1,5 @@
 //! Kernels built by hand, and a C program that runs their printed code.
 
-// Each test file uses only a part of this module.
-#![allow(dead_code)]
-
 pub mod build;
 pub mod run;
 

@@ -1,15 +1,14 @@
 //! Results that are stored only while the next block runs: all of them are written.
 
-mod common;
-
-use common::build::{Build, input, launch, output, param, program, times};
-use common::folded;
-use common::run::{Call, bytes_f32, f32s, run};
 use systola_back::cpu;
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Deferred, Memory, NonTemporal, Program};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
+
+use crate::common::build::{Build, input, launch, output, param, program, times};
+use crate::common::folded;
+use crate::common::run::{Call, bytes_f32, f32s, run};
 
 const ROWS: i128 = 4;
 

@@ -4,16 +4,15 @@
 //! Results in f32 are compared with those of the library in f64. Results in f64 are compared with
 //! the library in f64 too, which is accurate to 1 unit itself.
 
-mod common;
-
-use common::build::{Build, input, launch, num, output, program, times};
-use common::folded;
-use common::run::{Call, Effort, compilers, from_bytes, run_with, to_bytes};
 use systola_back::cpu;
 use systola_interp::value::Value;
 use systola_ir::kernel::Memory;
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar, UnOp};
+
+use crate::common::build::{Build, input, launch, num, output, program, times};
+use crate::common::folded;
+use crate::common::run::{Call, Effort, compilers, from_bytes, run_with, to_bytes};
 
 const COUNT: usize = 1024;
 /// The bounds for f32, and for f64 with the error of the library.

@@ -1,13 +1,14 @@
 //! Positions, masks, lane shifts and shuffles, compared with the values of their forms.
 
-mod common;
-
-use common::build::{Build, input, launch, num, output, param, program, times};
-use common::folded;
-use common::run::{Call, bytes_f32, bytes_i32, f32s, i32s, run};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Memory, Op, Shape};
 use systola_ir::{ParamId, Scalar};
+
+use crate::common::build::{Build, input, launch, num, output, param, program, times};
+use crate::common::folded;
+use crate::common::run::{
+    Call, Effort, bytes_f32, bytes_i32, compilers, f32s, i32s, run, run_with,
+};
 
 const RELS: [Rel; 6] = [Rel::Eq, Rel::Ne, Rel::Lt, Rel::Le, Rel::Gt, Rel::Ge];
 
@@ -261,11 +262,11 @@ fn lane_shifts_and_shuffles_move_values() {
         launch(&mut p, k.finish());
         let artifact =
             systola_back::cpu::emit(&folded(&p), systola_ir::target::Simd::Avx512).unwrap();
-        for cc in common::run::compilers() {
+        for cc in compilers() {
             let simd = systola_ir::target::Simd::Avx512;
-            let effort = common::run::Effort::Full;
+            let effort = Effort::Full;
             let calls = [Call::of(0, 1)];
-            let after = common::run::run_with(cc, simd, effort, &artifact, &[3], &data, &calls);
+            let after = run_with(cc, simd, effort, &artifact, &[3], &data, &calls);
             for (n, from) in expect.iter().enumerate() {
                 let got = f32s(&after[n + 1]);
                 for (l, from) in from.iter().enumerate() {

@@ -1,14 +1,13 @@
 //! Accesses to memory of every pattern and under every predicate, at the ends of arrays.
 
-mod common;
-
-use common::build::{Build, buffer, input, launch, num, output, param, program, times};
-use common::run::{Call, bytes_f32, bytes_i32, f32s, from_bytes, i32s, run, to_bytes};
 use systola_interp::value::{self, Value};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Access, BufferKind, Memory, Op, Shape, Stmt, VarKind};
 use systola_ir::mapping::Engine;
 use systola_ir::{BinOp, Literal, ParamId, Scalar};
+
+use crate::common::build::{Build, buffer, input, launch, num, output, param, program, times};
+use crate::common::run::{Call, bytes_f32, bytes_i32, f32s, from_bytes, i32s, run, to_bytes};
 
 /// 0 ≤ form < n
 fn within(form: &Form, n: &Form) -> Cond {

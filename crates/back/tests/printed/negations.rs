@@ -1,14 +1,13 @@
 //! Negations of operands of a three-operand maximum: in code for GPUs, ptxas 13.0 must not
 //! recognise them.
 
-mod common;
-
-use common::build::{Build, input, launch, num, output, param, program, times};
-use common::folded;
 use systola_back::{cpu, cuda};
 use systola_ir::kernel::{Memory, Program, VarKind};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar, UnOp};
+
+use crate::common::build::{Build, input, launch, num, output, param, program, times};
+use crate::common::folded;
 
 /// y = the maximum of -x, 0 - x and x, for columns from the maximum of -t, 1 - t and -n - m to 8.
 fn negations() -> Program {

@@ -1,13 +1,12 @@
 //! Every operator on every type, in vectors of all sizes, against the interpreter's operators.
 
-mod common;
-
-use common::build::{Build, input, launch, num, output, program, times};
-use common::run::{Call, Effort, from_bytes, run_twice, to_bytes};
 use systola_interp::value::{self, Value};
 use systola_ir::form::Form;
 use systola_ir::kernel::{Memory, Program, Shape};
 use systola_ir::{BinOp, BufferId, Literal, Scalar, UnOp, ValueId};
+
+use crate::common::build::{Build, input, launch, num, output, program, times};
+use crate::common::run::{Call, Effort, from_bytes, run_twice, to_bytes};
 
 const TYPES: [Scalar; 11] = [
     Scalar::Bool,

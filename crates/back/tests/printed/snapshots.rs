@@ -1,14 +1,13 @@
 //! Snapshots of printed kernels.
 
-mod common;
-
-use common::build::{Build, buffer, input, launch, num, output, param, program, times};
-use common::folded;
 use systola_back::cpu;
 use systola_ir::form::{Cond, Poly, Rel};
 use systola_ir::kernel::{Access, BufferKind, Memory, Op, Program, Shape, Stmt, VarKind};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Literal, ParamId, Scalar};
+
+use crate::common::build::{Build, buffer, input, launch, num, output, param, program, times};
+use crate::common::folded;
 
 fn source(program: &Program) -> String {
     cpu::emit(&folded(program), Simd::Avx512).unwrap().source

@@ -1,15 +1,14 @@
 //! Order of statements, registers, loops, branches, names and unsupported programs.
 
-mod common;
-
-use common::build::{Build, buffer, input, launch, num, output, param, program, times};
-use common::folded;
-use common::run::{Call, bytes_i32, i32s, run};
 use systola_back::{Error, cpu};
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::{BufferKind, Memory, Program, Shape, VarKind};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
+
+use crate::common::build::{Build, buffer, input, launch, num, output, param, program, times};
+use crate::common::folded;
+use crate::common::run::{Call, bytes_i32, i32s, run};
 
 /// A value stays as it was assigned, whatever is stored or set before it is read.
 #[test]

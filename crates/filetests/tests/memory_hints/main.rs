@@ -1,7 +1,7 @@
 //! Prefetches and streaming stores of the CPU's passes, in hand-built programs, down to the printed
 //! C.
 
-#[path = "../../../back/tests/common/build.rs"]
+#[path = "../../../back/tests/printed/common/build.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod build;
 

@@ -15,7 +15,7 @@
 //! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` this many.
 
 #[expect(dead_code, reason = "shared with the tests of the printers")]
-#[path = "../../../back/tests/common/build.rs"]
+#[path = "../../../back/tests/printed/common/build.rs"]
 mod build;
 mod case;
 mod checker;

@@ -1,8 +1,5 @@
 //! Small kernels with invalid accesses, and runs with invalid options or inputs.
 
-mod kernel_programs;
-
-use kernel_programs::*;
 use systola_interp::kernel::{FaultKind, Options, Outcome, RunError, Why, run_kernel_program};
 use systola_interp::{Arrays, Tensor};
 use systola_ir::kernel::visit::walk_mut;
@@ -10,6 +7,8 @@ use systola_ir::kernel::{self, Buffer, BufferKind, FaultSite, Op, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::system::Axis;
 use systola_ir::{BinOp, BufferId, Cond, DimId, Form, Literal, Poly, Rel, Scalar, Span, ValueId};
+
+use crate::builder::*;
 
 fn run(case: &Case, options: &Options) -> Result<Outcome, RunError> {
     run_kernel_program(&case.program, &case.sizes, &case.inputs, options)

@@ -1,14 +1,13 @@
 //! Wrong kernels are detected, in whatever order they run.
 
-mod kernel_programs;
-
-use kernel_programs::*;
 use systola_interp::kernel::{
     FaultKind, Options, Order, Outcome, RunError, Why, run_kernel_program,
 };
 use systola_ir::kernel::visit::{Rewrite, rewrite, walk_mut};
 use systola_ir::kernel::{Access, BufferKind, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::{BinOp, BufferId, Cond, DimId, Form, Rel, Scalar, SharedId, ValueId};
+
+use crate::builder::*;
 
 const ORDERS: [Order; 6] = [
     Order::InOrder,

@@ -1,11 +1,10 @@
 //! Random kernels that communicate through shared and global memory: a kernel accepted in one order
 //! is accepted in every order with the same results, and one refused in one is refused in all.
 
-mod kernel_programs;
-
-use kernel_programs::random::draw;
 use systola_interp::Arrays;
 use systola_interp::kernel::{FaultKind, Options, Order, RunError, run_kernel_program};
+
+use crate::builder::random::draw;
 
 #[derive(Default, Debug)]
 struct Tally {

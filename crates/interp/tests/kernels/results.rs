@@ -1,8 +1,5 @@
 //! Kernels give the right results in every order, and their counts match the hardware's.
 
-mod kernel_programs;
-
-use kernel_programs::*;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_interp::value::{binary, cast};
 use systola_interp::{Arrays, Data, Tensor};
@@ -10,6 +7,8 @@ use systola_ir::kernel::census::{Counts, Event};
 use systola_ir::kernel::visit::{map_forms, walk_mut};
 use systola_ir::kernel::{BufferKind, Host, Op, Stmt, Var, VarKind};
 use systola_ir::{BinOp, DimId, Form, KernelId, Literal, Poly, Scalar};
+
+use crate::builder::*;
 
 const ORDERS: [Order; 6] = [
     Order::InOrder,

@@ -1,16 +1,15 @@
 //! Lane operations per second, for people:
-//! `cargo test -p systola-interp --test kernel_speed -- --ignored --nocapture`.
-
-mod kernel_programs;
+//! `cargo test -p systola-interp --test kernels -- --ignored --nocapture`.
 
 use std::time::Instant;
 
-use kernel_programs::*;
 use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, Tensor};
 use systola_ir::kernel::Stmt;
 use systola_ir::kernel::census::Event;
 use systola_ir::{BinOp, Literal, Scalar};
+
+use crate::builder::*;
 
 fn time(name: &str, case: &Case) {
     let start = Instant::now();

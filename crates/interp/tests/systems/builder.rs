@@ -1,5 +1,4 @@
 //! Helpers to build systems by hand.
-#![allow(dead_code, reason = "each test file uses some of it")]
 
 use systola_interp::{Arrays, Tensor, run_system};
 use systola_ir::system::{

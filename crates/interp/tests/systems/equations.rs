@@ -1,17 +1,10 @@
 //! Systems built by hand, against plain Rust.
 
-#![allow(
-    clippy::result_large_err,
-    clippy::cloned_ref_to_slice_refs,
-    reason = "an index list of one form reads like the others"
-)]
-
-mod common;
-
-use common::*;
 use systola_interp::{Data, Tensor};
 use systola_ir::system::{Batch, Combine, Expr};
 use systola_ir::{BinOp, Cond, Form, Literal, Rel, Scalar, Span, Type, UnOp};
+
+use crate::builder::*;
 
 fn f32s(tensor: &Tensor) -> &[f32] {
     match &tensor.data {

@@ -1,17 +1,10 @@
 //! Errors of a run name the point and the sizes.
 
-#![allow(
-    clippy::result_large_err,
-    clippy::cloned_ref_to_slice_refs,
-    reason = "an index list of one form reads like the others"
-)]
-
-mod common;
-
-use common::*;
 use systola_interp::{Demand, Inputs, Options, Read, Tensor, eval, run_system_with};
 use systola_ir::system::{Axis, Combine, Expr, InputKind, Param};
 use systola_ir::{BinOp, Cond, Diagnostic, DimId, Form, Literal, Rel, Scalar, Span, VarId};
+
+use crate::builder::*;
 
 /// The code, and each of the words somewhere in the message, the notes or the labels.
 fn check(diagnostic: &Diagnostic, code: &str, words: &[&str]) {

@@ -1,17 +1,10 @@
 //! Outputs of one system feed inputs of another.
 
-#![allow(
-    clippy::result_large_err,
-    clippy::cloned_ref_to_slice_refs,
-    reason = "an index list of one form reads like the others"
-)]
-
-mod common;
-
-use common::*;
 use systola_interp::{Tensor, run_program};
 use systola_ir::system::{Axis, Input, InputKind, Module, Param, Program, Source, Stage};
 use systola_ir::{Form, InputId, Scalar, Span};
+
+use crate::builder::*;
 
 fn blur_twice() -> Module {
     let input = |name: &str, hi: Form| Input {

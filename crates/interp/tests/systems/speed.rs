@@ -1,20 +1,13 @@
-//! Points per second, for people: `cargo test --release -p systola-interp --test speed -- --ignored
+//! Points per second, for people: `cargo test --release -p systola-interp --test systems -- --ignored
 //! --nocapture`.
-
-#![allow(
-    clippy::result_large_err,
-    clippy::cloned_ref_to_slice_refs,
-    reason = "an index list of one form reads like the others"
-)]
-
-mod common;
 
 use std::time::Instant;
 
-use common::*;
 use systola_interp::Tensor;
 use systola_ir::system::{Combine, Expr};
 use systola_ir::{BinOp, Cond, Form, Scalar};
+
+use crate::builder::*;
 
 fn time(name: &str, points: u64, f: impl FnOnce()) {
     let start = Instant::now();

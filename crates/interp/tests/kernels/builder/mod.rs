@@ -1,7 +1,5 @@
 //! Kernels built by hand, each with what it computes.
 
-#![allow(dead_code, reason = "each test file uses some of them")]
-
 pub mod random;
 
 use std::collections::BTreeMap;
