@@ -1,9 +1,11 @@
-//! What is around kernels, for people who take the code away: how each kernel is launched, as a comment ([`notes`]), and a
-//! whole program with a `main` that compilers of everybody's machine take ([`cpu`], [`cuda`], [`opencl`]).
+//! What is around kernels, for people who take the code away: how each kernel is launched, as a
+//! comment ([`notes`]), and a whole program with a `main` that compilers of everybody's machine
+//! take ([`cpu`], [`cuda`], [`opencl`]).
 //!
-//! Everything is printed from the [`Program`], as the runtime executes it: sizes and their conditions, arrays with their extents,
-//! host loops, grids, what is zero or filled before. What does not depend on the program lies in `host/*.h` as plain
-//! text. Formulas of sizes are printed by the functions that print those of kernels.
+//! Everything is printed from the [`Program`], as the runtime executes it: sizes and their
+//! conditions, arrays with their extents, host loops, grids, what is zero or filled before. What
+//! does not depend on the program lies in `host/*.h` as plain text. Formulas of sizes are printed
+//! by the functions that print those of kernels.
 
 pub mod cpu;
 pub mod cuda;
@@ -82,8 +84,8 @@ const OWN_NAMES: &[&str] = &[
     "array_bytes",
 ];
 
-/// Macros of the headers that programs include, which no variable may be called. Those of errno.h are `E`, then
-/// capitals and digits.
+/// Macros of the headers that programs include, which no variable may be called. Those of errno.h
+/// are `E`, then capitals and digits.
 const MACROS: &[&str] = &[
     "BUFSIZ",
     "CLOCKS_PER_SEC",
@@ -126,7 +128,8 @@ trait Api {
     /// The same as `main` has it.
     fn handed_over(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault>;
 
-    /// The lines that launch a kernel, in a function that has sizes, arrays and the variables of the host.
+    /// The lines that launch a kernel, in a function that has sizes, arrays and the variables of
+    /// the host.
     fn launch(
         &self,
         printer: &Scope,
@@ -162,7 +165,8 @@ struct Printer<'a> {
     prelude: Prelude,
 }
 
-/// The part of a text that is the same on all targets but for launches: everything from the common functions to the end.
+/// The part of a text that is the same on all targets but for launches: everything from the common
+/// functions to the end.
 fn print(
     program: &Program,
     symbols: Vec<String>,
@@ -667,7 +671,8 @@ fn is_given(kind: &BufferKind) -> bool {
     }
 }
 
-/// What arrays are called on the command line of the program: by their names, unless a size or another one is called so.
+/// What arrays are called on the command line of the program: by their names, unless a size or
+/// another one is called so.
 fn words(program: &Program) -> Vec<String> {
     let mut taken: Vec<String> = program.param_names();
     taken.extend(["times", "device"].map(str::to_string));

@@ -1,8 +1,8 @@
 //! A run in frames: it makes a part of the steps, and its outputs are the inputs of the next part.
 //!
-//! The steps are a parameter T that no array has in its shape, and to which an iterator `0..T` runs.
-//! An output is fed back into the input of its name, where a stencil calls the output of the field
-//! `u` `u'`. For a stencil, the parts one after the other are all steps at once.
+//! The steps are a parameter T that no array has in its shape, and to which an iterator `0..T`
+//! runs. An output is fed back into the input of its name, where a stencil calls the output of the
+//! field `u` `u'`. For a stencil, the parts one after the other are all steps at once.
 
 use systola_interp::Arrays;
 use systola_interp::tensor::Tensor;

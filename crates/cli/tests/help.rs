@@ -1,8 +1,8 @@
 //! The examples of the help texts, run over a copy of the programs they name.
 //!
 //! Not run, but parsed by a test of the library and held against their files by `cli.rs`: the
-//! examples for GPUs and OpenCL devices or NVRTC, and the tour, which takes half a minute and runs in
-//! `cargo xtask test`. Explorations get a budget of two seconds.
+//! examples for GPUs and OpenCL devices or NVRTC, and the tour, which takes half a minute and runs
+//! in `cargo xtask test`. Explorations get a budget of two seconds.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The tutorials, typed as they stand: a page is run in a folder of its own, with the gallery and the
-//! stencils of the repository beside it. What the fences of a page mean:
+//! The tutorials, typed as they stand: a page is run in a folder of its own, with the gallery and
+//! the stencils of the repository beside it. What the fences of a page mean:
 //!
 //! - `ure NAME`: the reader writes this file;
 //! - `sh`: each command of `systola` succeeds; `sh fails`: it is refused, with status 1 or 2;

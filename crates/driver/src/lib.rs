@@ -196,7 +196,8 @@ pub fn describe_opencl(program: &Program, artifact: &DeviceArtifact) -> String {
     host::notes::of_opencl(program, artifact)
 }
 
-/// Prints a whole program in C: kernels, launches and a `main`. `sizes`: values where its user gives none.
+/// Prints a whole program in C: kernels, launches and a `main`. `sizes`: values where its user
+/// gives none.
 pub fn emit_c_host(
     program: &Program,
     simd: Simd,

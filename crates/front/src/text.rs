@@ -20,8 +20,8 @@ pub fn parse_module(source: &str) -> Result<Module, Vec<Diagnostic>> {
     stack::with_room(|| elaborate_module(parser::parse_file(source)?))
 }
 
-/// Parses a text without checking its meaning, for editors. The tree of a text with mistakes has the
-/// parts that were read without one.
+/// Parses a text without checking its meaning, for editors. The tree of a text with mistakes has
+/// the parts that were read without one.
 pub fn parse_tree(source: &str) -> (tree::Module, Vec<Diagnostic>) {
     stack::with_room(|| parser::parse_tree(source))
 }

@@ -4,8 +4,8 @@
 //! The requirements of an input follow from the uses of its elements: back from the index of a
 //! lookup or from a divisor, through casts, signs, choices, names, functions, forwarding variables
 //! and sums, products, remainders and masks with constants, to the inputs that are read there.
-//! Other computations impose nothing. Inputs whose elements are a few constants, such as cells that are
-//! 0 or 1, are found by [`alphabet`].
+//! Other computations impose nothing. Inputs whose elements are a few constants, such as cells that
+//! are 0 or 1, are found by [`alphabet`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;

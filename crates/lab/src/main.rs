@@ -13,8 +13,8 @@ mod measure;
 mod threads;
 mod verify;
 
-/// Lowering allocates and frees many small forms and sets. The tests have that of `filetests`, which
-/// draws their programs.
+/// Lowering allocates and frees many small forms and sets. The tests have that of `filetests`,
+/// which draws their programs.
 #[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -169,8 +169,8 @@ impl Document {
         current
     }
 
-    /// What names are looked up in: the text; while it has mistakes of syntax, the last one without,
-    /// then what could be read.
+    /// What names are looked up in: the text; while it has mistakes of syntax, the last one
+    /// without, then what could be read.
     pub fn readings(&mut self) -> Vec<(Arc<Snapshot>, Drift)> {
         let current = self.snapshot();
         let mut all = vec![Arc::clone(&current)];

@@ -1,8 +1,8 @@
 //! The thread of a document: types, then systems, then mappings, then counts at small sizes.
 //!
 //! The thread is given up as soon as the text changes: it asks by [`affine::cancel`], and what it
-//! still reports is recognised by its generation. Verdicts on what did not change are taken from the
-//! last time.
+//! still reports is recognised by its generation. Verdicts on what did not change are taken from
+//! the last time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};

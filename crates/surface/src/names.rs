@@ -1,9 +1,9 @@
 //! Where every name of a module is declared and used, for editors.
 //!
 //! [`Index::of`] walks the tree with the scoping rules of the elaborator: all names of an item are
-//! distinct, iterators of sums, arguments of functions and `let`s are seen in their expression only,
-//! and a mapping sees the names of its system. It reports nothing: the elaborator and the checks of
-//! mappings tell of names that stand for nothing, which this index keeps as
+//! distinct, iterators of sums, arguments of functions and `let`s are seen in their expression
+//! only, and a mapping sees the names of its system. It reports nothing: the elaborator and the
+//! checks of mappings tell of names that stand for nothing, which this index keeps as
 //! [`unknown`](Index::unknown).
 
 use systola_ir::Span;

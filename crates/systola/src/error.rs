@@ -8,8 +8,8 @@ use systola_ir::{Span, codes::run as codes};
 
 /// Why something is refused or failed.
 ///
-/// It prints over several lines, with the code that `systola explain` tells more about, the place in
-/// the text, and what to do. `Debug` prints the same, so that `fn main() -> Result<(),
+/// It prints over several lines, with the code that `systola explain` tells more about, the place
+/// in the text, and what to do. `Debug` prints the same, so that `fn main() -> Result<(),
 /// systola::Error>` ends with a readable message.
 ///
 /// ```
@@ -43,8 +43,8 @@ struct Text {
 const WIDTH: usize = 100;
 
 impl Error {
-    /// Everything that is said about the program, its mapping or its sizes; empty where the compiler,
-    /// the device or the arrays of a call are the cause.
+    /// Everything that is said about the program, its mapping or its sizes; empty where the
+    /// compiler, the device or the arrays of a call are the cause.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match &self.0.cause {
             Cause::Refused(found) => found,

@@ -1,4 +1,5 @@
-//! A program in C: kernels, and a `main` that runs their blocks on all threads where the compiler knows OpenMP.
+//! A program in C: kernels, and a `main` that runs their blocks on all threads where the compiler
+//! knows OpenMP.
 
 use systola_ir::kernel::visit::any;
 use systola_ir::kernel::{Kernel, Program, Stmt, VarKind};

@@ -1,4 +1,5 @@
-//! A program in C for OpenCL: the text of the kernels as a string, and a `main` that has the device compile it.
+//! A program in C for OpenCL: the text of the kernels as a string, and a `main` that has the device
+//! compile it.
 
 use std::collections::BTreeSet;
 

@@ -84,8 +84,8 @@ pub struct Args {
     /// On an OpenCL device, route links through local memory even where there are sub-groups
     #[arg(long)]
     no_sub_groups: bool,
-    /// Print a whole program: the kernels, and a `main` that reads sizes and files, launches them, and
-    /// writes what they computed
+    /// Print a whole program: the kernels, and a `main` that reads sizes and files, launches them,
+    /// and writes what they computed
     #[arg(long)]
     with_host: bool,
     /// The output file; the standard output if not given

@@ -35,8 +35,8 @@ with their registers and links, and the slots (PE, step) with the values they ho
 pub struct Args {
     /// A .ure file
     file: PathBuf,
-    /// The mapping to draw, also one of the explorer's candidates. Without it the first of the file;
-    /// if it has none, a linear array with few steps
+    /// The mapping to draw, also one of the explorer's candidates. Without it the first of the
+    /// file; if it has none, a linear array with few steps
     #[arg(long = "map", value_name = "NAME")]
     map: Option<String>,
     /// Write the mapping that was chosen into the file, under this name

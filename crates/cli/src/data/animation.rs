@@ -1,8 +1,8 @@
 //! Frames as a moving picture: GIF, or an animated PNG.
 //!
 //! One number for each pixel is drawn through a map of colours, whose ends are the least and the
-//! greatest number of all frames. Pixels of several channels, which only PNG has, keep their colours
-//! where these lie between black and full brightness, as in a single picture.
+//! greatest number of all frames. Pixels of several channels, which only PNG has, keep their
+//! colours where these lie between black and full brightness, as in a single picture.
 
 use gif::{Encoder, Frame, Repeat};
 use systola_interp::tensor::Tensor;

@@ -1,5 +1,6 @@
 //! Text as an array of characters: the bytes of the file for 8-bit elements, the numbers of its
-//! Unicode characters for wider integers. The line end at the end of the file does not belong to it.
+//! Unicode characters for wider integers. The line end at the end of the file does not belong to
+//! it.
 
 use systola_interp::tensor::{Data, Tensor, data_bytes};
 use systola_ir::Scalar;

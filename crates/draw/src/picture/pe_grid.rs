@@ -1,8 +1,8 @@
 //! Panel 2 for two place coordinates: a grid of PEs, with the streams that enter and leave it.
 //!
-//! A stream that moves along an axis and comes from memory at the first PE of each row stands before
-//! that PE, one value behind the other, as far away as it is late; in the same way what leaves stands
-//! behind the last PE. Everything else is named in the PEs.
+//! A stream that moves along an axis and comes from memory at the first PE of each row stands
+//! before that PE, one value behind the other, as far away as it is late; in the same way what
+//! leaves stands behind the last PE. Everything else is named in the PEs.
 
 use std::collections::BTreeSet;
 
@@ -335,8 +335,8 @@ impl<'a> PeGrid<'a> {
     }
 }
 
-/// The values of a stream that enter or leave the drawn PEs at the ends of rows or columns. None where it does
-/// not move along one axis, or enters or leaves in the middle.
+/// The values of a stream that enter or leave the drawn PEs at the ends of rows or columns. None
+/// where it does not move along one axis, or enters or leaves in the middle.
 fn queue(
     scene: &Scene,
     layout: &Layout,

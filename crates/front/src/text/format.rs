@@ -14,8 +14,8 @@
 //! aligned, or on lines of their own. At most one blank line separates what it separated before.
 //!
 //! The tokens of the result are those of the source, so that the meaning stays. Formatting twice is
-//! formatting once: the result depends on the tokens, on the comments and on where lines are broken,
-//! and all three are the same in the result.
+//! formatting once: the result depends on the tokens, on the comments and on where lines are
+//! broken, and all three are the same in the result.
 
 use systola_ir::Diagnostic;
 

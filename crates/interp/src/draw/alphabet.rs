@@ -5,8 +5,8 @@
 //! constants too. Where elements are only compared with constants, each outcome of a comparison
 //! should occur.
 //!
-//! Values flow unchanged through forwarding variables, names, casts, choices, minima and maxima. They
-//! are collected as a graph in one walk over the equations.
+//! Values flow unchanged through forwarding variables, names, casts, choices, minima and maxima.
+//! They are collected as a graph in one walk over the equations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,10 +1,11 @@
 //! A bound of all index arithmetic of a program, as a polynomial of its sizes.
 //!
-//! [`bounds`](super::bounds) says at given sizes how large index arithmetic gets. A program that is printed for all sizes has to say
-//! it by a formula. The magnitude of a form is at most the sum of the magnitudes of its terms, and a variable is
-//! bounded by its own bounds, so everything is bounded by polynomials whose coefficients are not negative, and all of them by
-//! one that has the greatest coefficient of each monomial. Sizes count with their magnitude, at least 1. The polynomial never is less than
-//! what `bounds` finds at any sizes; it may be more.
+//! [`bounds`](super::bounds) says at given sizes how large index arithmetic gets. A program that is
+//! printed for all sizes has to say it by a formula. The magnitude of a form is at most the sum of
+//! the magnitudes of its terms, and a variable is bounded by its own bounds, so everything is
+//! bounded by polynomials whose coefficients are not negative, and all of them by one that has the
+//! greatest coefficient of each monomial. Sizes count with their magnitude, at least 1. The
+//! polynomial never is less than what `bounds` finds at any sizes; it may be more.
 
 use std::collections::BTreeMap;
 

@@ -132,8 +132,8 @@ mod tests {
         }
     }
 
-    /// Every problem compiles and gives the right result, with one thread and with two; so do plain C
-    /// and the installed baselines.
+    /// Every problem compiles and gives the right result, with one thread and with two; so do plain
+    /// C and the installed baselines.
     #[test]
     fn small_problems_are_solved() {
         let report = small(&["--threads", "2"]);

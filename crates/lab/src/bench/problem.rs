@@ -128,8 +128,8 @@ impl Scale {
         }
     }
 
-    /// MiB of a copy that measures memory. Those of the published table have the size of an image of
-    /// 4096².
+    /// MiB of a copy that measures memory. Those of the published table have the size of an image
+    /// of 4096².
     pub const fn copy_mib(self) -> usize {
         self.pick(64, 4)
     }

@@ -1,5 +1,5 @@
-//! `systola-lab verify hosts`: every mapping as a whole program, compiled by the compiler of its language as a user would, and
-//! run on files, against the equations.
+//! `systola-lab verify hosts`: every mapping as a whole program, compiled by the compiler of its
+//! language as a user would, and run on files, against the equations.
 
 mod compiler;
 mod program;

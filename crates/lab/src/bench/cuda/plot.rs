@@ -34,8 +34,8 @@ impl Plot {
         }
     }
 
-    /// Takes the time of the fastest mapping of a case, in seconds. Filters that are not square have
-    /// no place on the axis.
+    /// Takes the time of the fastest mapping of a case, in seconds. Filters that are not square
+    /// have no place on the axis.
     pub fn add(&mut self, case: &Case, seconds: f64, limits: &Limits, baselines: &Baselines) {
         let Some(size) = case.baseline.as_deref().and_then(square) else {
             return;

@@ -100,7 +100,8 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// With the arguments that the head of a program names, but little optimisation: results matter, not times.
+    /// With the arguments that the head of a program names, but little optimisation: results
+    /// matter, not times.
     pub fn new(language: &Language) -> Result<Compiler, Failure> {
         let (program, flags, libraries): (&str, &[&str], &[&str]) = match language {
             Language::C(_) => (

@@ -112,7 +112,8 @@ impl HostProgram {
         let mut command = Command::new(self.folder.path().join("x"));
         command.arg("times=1").stdin(Stdio::null());
         command.current_dir(self.folder.path());
-        // Many programs run at a time; blocks that wait for each other still have others beside them.
+        // Many programs run at a time; blocks that wait for each other still have others beside
+        // them.
         command.env("OMP_NUM_THREADS", "3");
         if let Some(device) = device {
             command.arg(format!("device={device}"));

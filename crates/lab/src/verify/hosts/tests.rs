@@ -45,7 +45,8 @@ fn host_loops(text: &str) -> bool {
     run.contains("for (int64_t ") && text.contains("ROLE_TEMPORARY")
 }
 
-/// A lookup in a table that the program states, periodic boundaries, and a quotient that may have no value.
+/// A lookup in a table that the program states, periodic boundaries, and a quotient that may have
+/// no value.
 const TABLE: &str = "system tabled(N) where N >= 1 {
   table weights[4]: i32 = [5, -7, 11, 13];
   input a[N]: i32;

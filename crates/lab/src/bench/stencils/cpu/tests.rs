@@ -29,7 +29,8 @@ fn small(words: &[&str]) -> Report {
     }
 }
 
-/// Every mapping for CPUs agrees with single sweeps in f64; so do plain C and the installed baselines.
+/// Every mapping for CPUs agrees with single sweeps in f64; so do plain C and the installed
+/// baselines.
 #[test]
 fn small_fields_are_swept() {
     let report = small(&["--threads", "2", "--steps", "21"]);
