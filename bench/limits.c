@@ -1,14 +1,14 @@
 // What this machine can do at most: its clock, its fused multiply-adds, and how fast it copies.
 //
-//     limits THREADS
+//     limits THREADS [MIB]
 //
 // prints one JSON object. Every number is the best of many short measurements, so that what else runs on the
-// machine disturbs it little.
+// machine disturbs it little. The largest copy has this size, 256 MiB if none is given.
 //
 //     limits serve THREADS [MIB]
 //
 // answers each line that it reads with one measurement, again a JSON object: what the machine does now. It is meant
-// to be asked in turns with something else, and sleeps in between. It copies so many MiB, 64 if nothing is said.
+// to alternate with something else, and sleeps in between. A copy has this size, 64 MiB if none is given.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -80,7 +80,7 @@ enum { N_SUMS = 16 };
 enum { FMA_TURNS = 20000 };
 static const double FMA_FLOPS = 2.0 * LANES * N_SUMS * FMA_TURNS;
 
-// Seconds for so many multiplications and additions, about 60 microseconds.
+// Seconds for FMA_FLOPS multiplications and additions, about 60 microseconds.
 static double fma_once(void) {
   vector a, b;
   for (int i = 0; i < LANES; i++) a[i] = 0.5f, b[i] = 0.25f;
