@@ -235,7 +235,7 @@ pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Dia
                     &codes::NOT_AN_OFFSET,
                     span,
                     format!(
-                        "`{name}` is read at an offset from the current cell, and this is not one"
+                        "`{name}` is read at a distance from the cell at hand, and this is none"
                     ),
                 )
                 .help(format!(
