@@ -25,7 +25,7 @@ pub(crate) const SEARCH_NODES: usize = 8;
 /// The step limit of a search that only serves to avoid longer work.
 pub(crate) const SEARCH_STEPS: u64 = 100_000;
 
-/// Are there so many inequalities that redundant ones should be removed after an elimination?
+/// Are there enough inequalities for redundant ones to be removed after an elimination?
 fn is_crowded(sys: &System) -> bool {
     sys.ges.len() > 12 + sys.n
 }

@@ -675,7 +675,7 @@ pub const WORDS: &[Word] = &[
     word(
         "shared",
         &[DirectiveClause],
-        "A window is kept in the shared memory of a block (OpenCL: local memory).",
+        "A window is kept in shared memory (OpenCL: local memory).",
         "transfer x to shared at bx;",
     ),
     word(

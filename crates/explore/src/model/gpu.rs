@@ -87,7 +87,7 @@ pub fn kernel(counted: &CountedKernel<'_>, gpu: &Gpu) -> Result<KernelPrediction
 
 /// How the blocks of a launch fill the multiprocessors.
 struct Residency {
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory per block.
     shared: f64,
     /// Resident blocks and warps of a multiprocessor.
     blocks: f64,
