@@ -1,7 +1,7 @@
 //! Views of the caller's arrays, without copies.
 //!
-//! A [`View`] is read, a [`ViewMut`] is written. Both come from slices, from arrays of the crate
-//! `ndarray` in any layout, or from a [`HostArray`]. An array that is not dense
+//! A [`View`] is read, a [`ViewMut`] is written. Both come from slices, from a [`HostArray`], or,
+//! with the feature `ndarray`, from arrays of that crate in any layout. An array that is not dense
 //! and row-major is packed into memory of the run; an output of that kind is scattered back
 //! afterwards.
 
@@ -9,7 +9,6 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use half::{bf16, f16};
-use ndarray::{ArrayBase, ArrayView, ArrayViewMut, Data, DataMut, Dimension};
 use systola_ir::Scalar;
 
 use crate::error::Error;
@@ -17,6 +16,9 @@ use crate::host_array::HostArray;
 use crate::layout::{Layout, Placed, element_count};
 use crate::literal::size;
 use crate::raw::Address;
+
+#[cfg(feature = "ndarray")]
+mod ndarray;
 
 mod sealed {
     pub trait Sealed {}
@@ -249,52 +251,8 @@ impl<'a, T: Element> From<&'a mut [T]> for ViewMut<'a> {
     }
 }
 
-impl<'a, T: Element, D: Dimension> From<ArrayView<'a, T, D>> for View<'a> {
-    fn from(array: ArrayView<'a, T, D>) -> Self {
-        View {
-            data: Address::of(array.as_ptr()),
-            ty: T::SCALAR,
-            layout: Layout {
-                shape: array.shape().to_vec(),
-                strides: array.strides().to_vec(),
-            },
-            life: PhantomData,
-        }
-    }
-}
-
-impl<'a, T: Element, D: Dimension> From<ArrayViewMut<'a, T, D>> for ViewMut<'a> {
-    fn from(mut array: ArrayViewMut<'a, T, D>) -> Self {
-        ViewMut {
-            data: Address::of(array.as_mut_ptr()),
-            ty: T::SCALAR,
-            layout: Layout {
-                shape: array.shape().to_vec(),
-                strides: array.strides().to_vec(),
-            },
-            life: PhantomData,
-        }
-    }
-}
-
-impl<'a, T: Element, S: Data<Elem = T>, D: Dimension> From<&'a ArrayBase<S, D>> for View<'a> {
-    fn from(array: &'a ArrayBase<S, D>) -> Self {
-        array.view().into()
-    }
-}
-
-impl<'a, T: Element, S: DataMut<Elem = T>, D: Dimension> From<&'a mut ArrayBase<S, D>>
-    for ViewMut<'a>
-{
-    fn from(array: &'a mut ArrayBase<S, D>) -> Self {
-        array.view_mut().into()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use ndarray::{Array2, s};
-
     use super::*;
 
     #[test]
@@ -325,20 +283,5 @@ mod tests {
         view.set_shape(&[2, 3]).unwrap();
         assert_eq!((view.shape(), view.is_dense()), (&[2, 3][..], true));
         assert!(view.set_shape(&[4]).is_err());
-        let matrix = Array2::<f64>::zeros((3, 4));
-        assert!(View::from(matrix.t()).set_shape(&[12]).is_err());
-        assert!(View::from(&matrix).set_shape(&[12]).is_ok());
-    }
-
-    #[test]
-    fn layouts_come_from_ndarray() {
-        let array = Array2::<f64>::zeros((3, 5));
-        assert!(View::from(&array).is_dense());
-        assert!(!View::from(array.t()).is_dense());
-        let backwards = View::from(array.slice(s![.., ..;-1]));
-        assert_eq!(backwards.layout.strides, [5, -1]);
-        assert_eq!(backwards.ty(), Scalar::F64);
-        assert!(!View::from(array.slice(s![.., 1..3])).is_dense());
-        assert!(View::from(array.slice(s![1..2, 1..3])).is_dense());
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash;
 use tempfile::TempDir;
 
 use crate::error::Error;
@@ -70,7 +70,7 @@ impl CacheOptions {
 /// A hash of several texts; different lists have different hashes even if their concatenations are
 /// equal.
 pub(crate) fn hash_of(parts: &[&[u8]]) -> String {
-    let mut hash = Sha256::new();
+    let mut hash = Hash::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);

@@ -1,83 +1,46 @@
 //! Tokens with spans.
 
-use logos::{Lexer, Logos};
 use systola_ir::{Diagnostic, Span, codes::syntax};
 
 /// The kind of a token. Its text is the part of the source that its span covers.
 ///
 /// All words have the same kind. The parser recognises keywords, since most words are keywords in
 /// some positions only.
-#[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
-#[logos(skip r"[ \t\r\n\f\u{feff}]+")]
-#[logos(skip r"//[^\n]*")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tok {
-    #[regex("[A-Za-z_][A-Za-z0-9_']*")]
     Word,
-    #[regex("[0-9]", number)]
     Number,
-    #[token("{")]
     LBrace,
-    #[token("}")]
     RBrace,
-    #[token("(")]
     LParen,
-    #[token(")")]
     RParen,
-    #[token("[")]
     LBracket,
-    #[token("]")]
     RBracket,
-    #[token(",")]
     Comma,
-    #[token(";")]
     Semi,
-    #[token(":")]
     Colon,
-    #[token(".")]
     Dot,
-    #[token("..")]
     DotDot,
-    #[token("->")]
     Arrow,
-    #[token("=")]
     Assign,
-    #[token("==")]
     Eq,
-    #[token("!=")]
     Ne,
-    #[token("<")]
     Lt,
-    #[token("<=")]
     Le,
-    #[token(">")]
     Gt,
-    #[token(">=")]
     Ge,
-    #[token("<<")]
     Shl,
-    #[token(">>")]
     Shr,
-    #[token("+")]
     Plus,
-    #[token("-")]
     Minus,
-    #[token("*")]
     Star,
-    #[token("/")]
     Slash,
-    #[token("%")]
     Percent,
-    #[token("!")]
     Bang,
-    #[token("&&")]
     AndAnd,
-    #[token("||")]
     OrOr,
-    #[token("&")]
     And,
-    #[token("|")]
     Or,
-    #[token("^")]
     Caret,
     /// The end of the source; always the last token.
     Eof,
@@ -89,31 +52,94 @@ pub struct Token {
     pub span: Span,
 }
 
-/// Digits, optionally with a fraction, an exponent and a suffix. A `.` belongs to the number only
-/// before a digit, so that `0..N` is a range.
-fn number(lexer: &mut Lexer<'_, Tok>) {
-    let rest = lexer.remainder().as_bytes();
-    let digit = |n: usize| rest.get(n).is_some_and(u8::is_ascii_digit);
-    let skip = |mut n: usize, accept: fn(&u8) -> bool| {
-        while rest.get(n).is_some_and(accept) {
-            n += 1;
-        }
-        n
-    };
-    let mut n = skip(0, |b| b.is_ascii_digit() || *b == b'_');
-    if rest.get(n) == Some(&b'.') && digit(n + 1) {
-        n = skip(n + 1, |b| b.is_ascii_digit() || *b == b'_');
+/// All signs, longer ones first.
+const SIGNS: &[(&str, Tok)] = &[
+    ("..", Tok::DotDot),
+    ("->", Tok::Arrow),
+    ("==", Tok::Eq),
+    ("!=", Tok::Ne),
+    ("<=", Tok::Le),
+    (">=", Tok::Ge),
+    ("<<", Tok::Shl),
+    (">>", Tok::Shr),
+    ("&&", Tok::AndAnd),
+    ("||", Tok::OrOr),
+    ("{", Tok::LBrace),
+    ("}", Tok::RBrace),
+    ("(", Tok::LParen),
+    (")", Tok::RParen),
+    ("[", Tok::LBracket),
+    ("]", Tok::RBracket),
+    (",", Tok::Comma),
+    (";", Tok::Semi),
+    (":", Tok::Colon),
+    (".", Tok::Dot),
+    ("=", Tok::Assign),
+    ("<", Tok::Lt),
+    (">", Tok::Gt),
+    ("+", Tok::Plus),
+    ("-", Tok::Minus),
+    ("*", Tok::Star),
+    ("/", Tok::Slash),
+    ("%", Tok::Percent),
+    ("!", Tok::Bang),
+    ("&", Tok::And),
+    ("|", Tok::Or),
+    ("^", Tok::Caret),
+];
+
+/// The token at the beginning of a text and its length, or `None` where none begins.
+fn token(text: &str) -> Option<(Tok, usize)> {
+    match text.as_bytes().first()? {
+        b'A'..=b'Z' | b'a'..=b'z' | b'_' => Some((Tok::Word, skip(text, 1, is_word))),
+        b'0'..=b'9' => Some((Tok::Number, number(text))),
+        _ => SIGNS
+            .iter()
+            .find(|(sign, _)| text.starts_with(sign))
+            .map(|(sign, kind)| (*kind, sign.len())),
     }
-    if matches!(rest.get(n), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(rest.get(n + 1), Some(b'+' | b'-')));
-        if digit(n + 1 + sign) {
-            n = skip(n + 1 + sign, u8::is_ascii_digit);
+}
+
+/// The position of the first byte from `at` on that is not accepted.
+fn skip(text: &str, at: usize, accept: fn(&u8) -> bool) -> usize {
+    let rest = text.as_bytes().get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|b| accept(b)).count()
+}
+
+fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'')
+}
+
+/// The length of a number: digits, optionally with a fraction, an exponent and a suffix. A `.`
+/// belongs to the number only before a digit, so that `0..N` is a range.
+fn number(text: &str) -> usize {
+    let byte = |n: usize| text.as_bytes().get(n);
+    let is_digit = |n: usize| byte(n).is_some_and(u8::is_ascii_digit);
+    let digits = |b: &u8| b.is_ascii_digit() || *b == b'_';
+    let mut end = skip(text, 1, digits);
+    if byte(end) == Some(&b'.') && is_digit(end + 1) {
+        end = skip(text, end + 1, digits);
+    }
+    if matches!(byte(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(byte(end + 1), Some(b'+' | b'-')));
+        if is_digit(end + 1 + sign) {
+            end = skip(text, end + 1 + sign, u8::is_ascii_digit);
         }
     }
-    n = skip(n, |b| {
-        b.is_ascii_alphanumeric() || matches!(b, b'_' | b'\'')
-    });
-    lexer.bump(n);
+    skip(text, end, is_word)
+}
+
+/// The length of the spaces and comments that a text begins with.
+fn blank(text: &str) -> usize {
+    let is_space = |c| matches!(c, ' ' | '\t' | '\r' | '\n' | '\x0c' | '\u{feff}');
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(is_space);
+        match rest.strip_prefix("//") {
+            Some(comment) => rest = comment.trim_start_matches(|c| c != '\n'),
+            None => return text.len() - rest.len(),
+        }
+    }
 }
 
 /// Splits a source into tokens, the last of which is [`Tok::Eof`]. Reports one error for each
@@ -121,24 +147,28 @@ fn number(lexer: &mut Lexer<'_, Tok>) {
 pub fn tokenize(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut tokens = Vec::new();
     let mut unknown: Vec<std::ops::Range<usize>> = Vec::new();
-    for (result, range) in Tok::lexer(source).spanned() {
-        match result {
-            Ok(kind) => tokens.push(Token {
-                kind,
-                span: Span::new(range.start, range.end),
-            }),
-            Err(()) => {
-                // Replaced by the character that was meant, so that it causes no further errors.
-                if let Some((kind, _)) = lookalike(source.get(range.clone()).unwrap_or_default()) {
-                    tokens.push(Token {
-                        kind,
-                        span: Span::new(range.start, range.end),
-                    });
-                }
-                match unknown.last_mut() {
-                    Some(last) if last.end == range.start => last.end = range.end,
-                    _ => unknown.push(range),
-                }
+    let mut rest = source;
+    loop {
+        rest = &rest[blank(rest)..];
+        let Some(first) = rest.chars().next() else {
+            break;
+        };
+        let start = source.len() - rest.len();
+        let known = token(rest);
+        let range = start..start + known.map_or(first.len_utf8(), |(_, length)| length);
+        rest = &source[range.end..];
+        // A character that looks like a sign is replaced by it, so that it causes no more errors.
+        let kind = known
+            .map(|(kind, _)| kind)
+            .or(lookalike(first).map(|(kind, _)| kind));
+        tokens.extend(kind.map(|kind| Token {
+            kind,
+            span: Span::new(range.start, range.end),
+        }));
+        if known.is_none() {
+            match unknown.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => unknown.push(range),
             }
         }
     }
@@ -161,7 +191,9 @@ fn unexpected_character(source: &str, range: std::ops::Range<usize>) -> Diagnost
         Span::new(range.start, range.end),
         format!("`{shown}` has no meaning in this language"),
     );
-    match (text.chars().next(), lookalike(text)) {
+    let mut chars = text.chars();
+    let only = chars.next().filter(|_| chars.next().is_none());
+    match (text.chars().next(), only.and_then(lookalike)) {
         (_, Some((_, plain))) => error.help(format!("write `{plain}`")),
         (Some('"'), _) => error.help("there are no strings; names are written bare"),
         (Some('?'), _) => error.help("write a choice as `select(condition, a, b)`"),
@@ -171,10 +203,8 @@ fn unexpected_character(source: &str, range: std::ops::Range<usize>) -> Diagnost
 }
 
 /// The token that a typographic or mathematical character stands for, with its usual spelling.
-fn lookalike(text: &str) -> Option<(Tok, &'static str)> {
-    let mut chars = text.chars();
-    let only = chars.next().filter(|_| chars.next().is_none())?;
-    Some(match only {
+fn lookalike(character: char) -> Option<(Tok, &'static str)> {
+    Some(match character {
         '≤' => (Tok::Le, "<="),
         '≥' => (Tok::Ge, ">="),
         '≠' => (Tok::Ne, "!="),

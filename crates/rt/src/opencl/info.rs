@@ -43,6 +43,8 @@ pub struct DeviceInfo {
     pub doubles: bool,
     /// Do atomics acquire and release for all blocks?
     pub flags: bool,
+    /// Are there atomics on 64 bits?
+    pub wide_atomics: bool,
     /// Are divisions and roots of f32 rounded correctly, if that is requested?
     pub exact_division: bool,
     /// How lanes of a sub-group exchange values, and the sizes of sub-groups that a kernel can
@@ -248,6 +250,7 @@ pub(super) fn info(
             (2, _) => true,
             _ => orders & needed == needed,
         },
+        wide_atomics: has("cl_khr_int64_base_atomics"),
         exact_division: single & cl::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
         shuffles: shuffles(&has, &query(cl::CL_DEVICE_SUB_GROUP_SIZES_INTEL)),
         is_tested: false,
