@@ -17,6 +17,8 @@ use crate::error::Fault;
 use crate::expr::{Expr, Level};
 use crate::usage::{self, Places};
 
+mod look_back;
+
 /// An expression longer than this gets a name.
 const LONG: usize = 56;
 
@@ -174,6 +176,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 let action = self.dialect.await_flag(self.cx, flag, &at_least)?;
                 self.act(stmt, action)
             }
+            Stmt::LookBack(look) => self.look_back(stmt, look),
             Stmt::DynamicBlock { var, counter } => {
                 let action = self.dialect.dynamic_block(self.cx, *var, counter)?;
                 self.act(stmt, action)
@@ -308,6 +311,10 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         let mut inside = std::collections::BTreeSet::new();
         for list in stmt.bodies() {
             walk(list, &mut |s| inside.extend(s.uses()));
+        }
+        // These are read at the end of its body.
+        if let Stmt::LookBack(look) = stmt {
+            inside.extend(&look.joins.joined);
         }
         self.declare_where(|value, reads| inside.contains(&value) || reads.meets(&places))
     }

@@ -441,6 +441,44 @@ impl Dialect for Cpu {
         )))
     }
 
+    fn publishers(&mut self, cx: &mut Context<'_>) -> Result<File, Fault> {
+        cx.prelude.include("string.h");
+        Ok(File::Memory)
+    }
+
+    fn lane_loop(&self, _: &Context<'_>) -> Option<(DimId, u32)> {
+        Some((self.lane?, self.lanes))
+    }
+
+    fn look_back_result(&mut self, value: ValueId, ty: Scalar, vector: bool) {
+        self.reps[value.index()] = match (vector, ty) {
+            (false, _) => Rep::Scalar,
+            (true, Scalar::Bool) => Rep::Mask(8),
+            (true, _) => Rep::Vector,
+        };
+    }
+
+    fn one_lane(&self, name: &str, value: ValueId, lane: &str) -> String {
+        match self.reps[value.index()] {
+            Rep::Scalar => name.to_string(),
+            Rep::Vector => format!("{name}[{lane}]"),
+            Rep::Mask(_) => format!("({name}[{lane}] != 0)"),
+        }
+    }
+
+    fn put_lane(&self, name: &str, value: ValueId, lane: &str, result: &str) -> String {
+        let sign = match self.reps[value.index()] {
+            Rep::Mask(_) => "-",
+            Rep::Scalar | Rep::Vector => "",
+        };
+        format!("{name}[{lane}] = {sign}{result};")
+    }
+
+    fn between_reads(&mut self, cx: &mut Context<'_>) -> Option<String> {
+        cx.prelude.include("sched.h");
+        Some("sched_yield();".to_string())
+    }
+
     fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault> {
         self.record_fault(cx, record)
     }

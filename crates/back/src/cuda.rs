@@ -14,7 +14,7 @@ use systola_ir::{BufferId, Scalar};
 
 use crate::artifact::{Constant, DeviceArtifact, DeviceEntry};
 use crate::context::Context;
-use crate::dialect::Action;
+use crate::dialect::{Action, Together};
 use crate::error::{Error, Fault};
 use crate::expr::Expr;
 use crate::names::{self, CONSTANT, Names};
@@ -353,6 +353,22 @@ impl Language for Cuda {
 
     fn maybe_unused(&self) -> &'static str {
         "[[maybe_unused]] "
+    }
+
+    fn thread_of_warp(&self, _: u32) -> String {
+        format!("threadIdx.x % {WARP}")
+    }
+
+    fn together(&self) -> Option<Together> {
+        Some(Together {
+            lane: self.thread_of_warp(WARP),
+            width: WARP,
+            ballot: |cond| format!("__ballot_sync(~0u, {cond})"),
+            first: |lanes| format!("__ffs({lanes}) - 1"),
+            down: |value, by| format!("__shfl_down_sync(~0u, {value}, {by})"),
+            from: |value, lane| format!("__shfl_sync(~0u, {value}, {lane})"),
+            unroll: "#pragma unroll",
+        })
     }
 
     fn shared_array(&self, ty: &str, name: &str, count: i128) -> String {

@@ -7,7 +7,7 @@
 use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::{Access, Cache, Memory, Op, Stmt};
 use systola_ir::mapping::Engine;
-use systola_ir::{BufferId, DimId, Literal, RegId, ValueId};
+use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::context::Context;
 use crate::error::Fault;
@@ -161,4 +161,63 @@ pub trait Dialect {
     ) -> Result<Action, Fault>;
 
     fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault>;
+
+    /// The file with the functions `publish_T` and `published_T`, if blocks can look back.
+    fn publishers(&mut self, cx: &mut Context<'_>) -> Result<File, Fault>;
+
+    /// The qualifier of a pointer into global memory.
+    fn global_space(&self) -> &'static str {
+        ""
+    }
+
+    /// The variable of the lane and the number of lanes, if the lanes of a vector take turns.
+    fn lane_loop(&self, _: &Context<'_>) -> Option<(DimId, u32)> {
+        None
+    }
+
+    /// Notes how a value is represented that a look-back assigns.
+    fn look_back_result(&mut self, _: ValueId, _: Scalar, _vector: bool) {}
+
+    /// The value of one lane, from the name of a value.
+    fn one_lane(&self, name: &str, _: ValueId, _lane: &str) -> String {
+        name.to_string()
+    }
+
+    /// The line that gives one lane of a value its result.
+    fn put_lane(&self, name: &str, _: ValueId, lane: &str, result: &str) -> String {
+        format!("{name}[{lane}] = {result};")
+    }
+
+    /// Holds in the threads that publish, if others run the same statement. `varies` if each lane
+    /// has a chain of its own.
+    fn publisher(&self, _varies: bool) -> Option<String> {
+        None
+    }
+
+    /// How the lanes of a warp look back together, if they can.
+    fn together(&mut self, _varies: bool) -> Option<Together> {
+        None
+    }
+
+    /// A line before another attempt to read what is not published yet.
+    fn between_reads(&mut self, _: &mut Context<'_>) -> Option<String> {
+        None
+    }
+}
+
+/// How lanes that are threads exchange what they see.
+pub struct Together {
+    /// The number of a thread in its warp.
+    pub lane: String,
+    pub width: u32,
+    /// The lanes in which a condition holds, as bits.
+    pub ballot: fn(&str) -> String,
+    /// The first of such lanes.
+    pub first: fn(&str) -> String,
+    /// The value of the lane this many lanes further.
+    pub down: fn(&str, &str) -> String,
+    /// The value of a lane.
+    pub from: fn(&str, &str) -> String,
+    /// The line before a loop that is unrolled.
+    pub unroll: &'static str,
 }

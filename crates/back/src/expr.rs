@@ -220,7 +220,10 @@ impl Lines {
 
     /// A line that ends in `{`; the following lines are indented.
     pub fn open(&mut self, line: &str) {
-        self.push(&format!("{line} {{"));
+        match line {
+            "" => self.push("{"),
+            _ => self.push(&format!("{line} {{")),
+        }
         self.depth += 1;
     }
 

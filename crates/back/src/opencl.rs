@@ -21,7 +21,7 @@ mod features;
 use std::collections::BTreeMap;
 
 use systola_ir::kernel::constant::constant_buffers;
-use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::visit::{any, walk};
 use systola_ir::kernel::{Kernel, Memory, Program, Stmt};
 use systola_ir::{BufferId, Scalar};
 
@@ -81,6 +81,7 @@ typedef INDEX index_t;
 ";
 
 const DOUBLES: &str = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
+const WIDE_ATOMICS: &str = "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n";
 const SUB_GROUPS: &str = "\
 #ifdef cl_khr_subgroups
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
@@ -133,13 +134,18 @@ pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Er
         "\n"
     };
     let doubles = if doubles { DOUBLES } else { "" };
+    let looks_back = |k: &Kernel| any(&k.body, &|stmt| matches!(stmt, Stmt::LookBack(_)));
+    let wide_atomics = match program.kernels.iter().any(looks_back) {
+        true => WIDE_ATOMICS,
+        false => "",
+    };
     let sub_groups = match features.links {
         Links::Shuffles(_) => SUB_GROUPS,
         Links::SharedMemory { .. } => "",
     };
     let source = format!(
         "// {name}: {what} in OpenCL C, printed by Systola.\n\n\
-         {doubles}{sub_groups}{HEADER}{gap}{helpers}{functions}",
+         {doubles}{wide_atomics}{sub_groups}{HEADER}{gap}{helpers}{functions}",
     );
     Ok(DeviceArtifact {
         source,
@@ -268,6 +274,22 @@ impl Language for OpenCl<'_> {
             }
         };
         Expr::cast("index_t", &own)
+    }
+
+    fn publishes(&self) -> Result<(), Fault> {
+        if self.features.wide_atomics {
+            return Ok(());
+        }
+        Err(Fault::unsupported(
+            "blocks look back, and this device has no atomics on 64 bits",
+        ))
+    }
+
+    fn thread_of_warp(&self, lanes: u32) -> String {
+        match self.features.links {
+            Links::Shuffles(_) => "get_sub_group_local_id()".to_string(),
+            Links::SharedMemory { .. } => format!("get_local_id(0) % {lanes}"),
+        }
     }
 
     fn sync_warp(&self) -> &'static str {

@@ -31,7 +31,7 @@ use crate::artifact::{Argument, Choice, DeviceEntry};
 use crate::c_family::Printer;
 use crate::context::Context;
 use crate::context::Index;
-use crate::dialect::{Action, Dialect, Record};
+use crate::dialect::{Action, Dialect, Record, Together};
 use crate::error::Fault;
 use crate::expr::{Expr, Lines};
 use crate::prelude::{File, Prelude};
@@ -171,6 +171,21 @@ pub trait Language {
     /// The attribute of a variable that may be unused.
     fn maybe_unused(&self) -> &'static str {
         ""
+    }
+
+    /// Can blocks look back?
+    fn publishes(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The number of a thread in its warp of this number of lanes.
+    fn thread_of_warp(&self, lanes: u32) -> String {
+        self.lane(lanes).text
+    }
+
+    /// How the threads of a warp look back together, if they can.
+    fn together(&self) -> Option<Together> {
+        None
     }
 
     /// The declaration of an array in shared memory.
@@ -652,6 +667,30 @@ impl<L: Language> Dialect for Simt<L> {
             self.language.maybe_unused(),
             taken.text
         )))
+    }
+
+    fn publishers(&mut self, _: &mut Context<'_>) -> Result<File, Fault> {
+        self.language.publishes()?;
+        Ok(L::FILE)
+    }
+
+    fn publisher(&self, varies: bool) -> Option<String> {
+        let thread = self.language.thread_of_warp(self.lanes);
+        match varies {
+            false => Some(format!("{thread} == 0")),
+            true if self.language.threads_of(self.lanes) > self.lanes => {
+                Some(format!("{thread} < {}", self.lanes))
+            }
+            true => None,
+        }
+    }
+
+    fn global_space(&self) -> &'static str {
+        self.language.space(Space::Global)
+    }
+
+    fn together(&mut self, varies: bool) -> Option<Together> {
+        self.language.together().filter(|_| !varies)
     }
 
     fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault> {

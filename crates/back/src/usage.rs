@@ -101,9 +101,9 @@ impl Usage {
             }
             let does = stmt.effects();
             written.extend(does.writes());
-            written.extend(does.flag.map(|flag| flag.memory));
+            written.extend(does.flags().map(|flag| flag.memory));
             written.extend(does.fault.map(Memory::Global));
-            has_flags |= does.flag.is_some();
+            has_flags |= does.flags().next().is_some();
         });
         let mut near = vec![true; kernel.values.len()];
         find_near(&kernel.body, &mut near);
@@ -143,8 +143,10 @@ fn find_near(stmts: &[Stmt], near: &mut [bool]) {
 /// register has one if that is live.
 fn is_live(stmt: &Stmt, value: impl Fn(ValueId) -> bool, reg: impl Fn(RegId) -> bool) -> bool {
     let made = stmt.defs();
-    match stmt.effects().set {
+    let does = stmt.effects();
+    match does.set {
         Some(set) => reg(set),
+        None if does.flags().next().is_some() => true,
         None => made.is_empty() || made.into_iter().any(value),
     }
 }
@@ -155,7 +157,7 @@ pub fn does_something(stmts: &[Stmt], usage: &Usage) -> bool {
     let is_live_reg = |reg: RegId| usage.live_regs[reg.index()];
     stmts.iter().any(|stmt| {
         let inside = stmt.bodies();
-        if !inside.is_empty() {
+        if !inside.is_empty() && stmt.effects().flags().next().is_none() {
             return inside.into_iter().any(|list| does_something(list, usage));
         }
         !matches!(stmt, Stmt::Comment(_)) && is_live(stmt, is_read, is_live_reg)

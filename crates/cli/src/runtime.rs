@@ -219,7 +219,9 @@ fn fault_code(fault: &Fault) -> Option<&'static Code> {
         | FaultKind::CopiesLeft { .. }
         | FaultKind::FlagTouched { .. }
         | FaultKind::DivergentBarrier { .. }
-        | FaultKind::Deadlock { .. } => None,
+        | FaultKind::Deadlock { .. }
+        | FaultKind::NothingPublished { .. }
+        | FaultKind::PublishedTwice { .. } => None,
     }
 }
 

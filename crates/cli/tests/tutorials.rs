@@ -185,3 +185,8 @@ fn a_reader_from_systolic_arrays_can_follow() {
 fn a_reader_with_an_application_can_follow() {
     assert!(follow("tutorial-application.md") >= 8);
 }
+
+#[test]
+fn a_page_about_scans_is_true() {
+    assert!(follow("scans.md") >= 8);
+}

@@ -36,7 +36,7 @@ pub mod prelude {
     pub use crate::builder::{SystemBuilder, axis};
     pub use crate::conv::ConvBuilder;
     pub use crate::expr::{Expr, bind, max, min, name, names, only, reduce, scan, select, tuple};
-    pub use crate::mapping::{MappingBuilder, down, up};
+    pub use crate::mapping::{MappingBuilder, SumStage, down, up};
     pub use crate::ops::{float, int};
     pub use crate::program::{ModuleBuilder, ProgramBuilder};
     pub use crate::stencil::StencilBuilder;

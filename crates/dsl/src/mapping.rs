@@ -4,7 +4,7 @@
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr,
-    PlaceLevel, Residence, Store, SumOrder, TimeLevel, Transfer,
+    PlaceLevel, Residence, Store, SumStage as Stage, TimeLevel, Transfer,
 };
 use systola_ir::{Diagnostic, Span, Type};
 use systola_surface::elaborate::mapping::{name_cond, name_expr};
@@ -32,6 +32,23 @@ pub fn up(iterator: impl AsName) -> Along {
 /// Descending along an iterator.
 pub fn down(iterator: impl AsName) -> Along {
     Along(iterator.as_name(), Direction::Down)
+}
+
+/// A stage of a sum: `along (q, -p)` or `tree jj`.
+#[derive(Clone, Debug)]
+pub struct SumStage(Stage);
+
+impl SumStage {
+    /// One after the other, innermost first.
+    pub fn along(order: impl IntoIterator<Item = Along>) -> SumStage {
+        let order = order.into_iter().map(|Along(name, way)| (name, way));
+        SumStage(Stage::Along(order.collect()))
+    }
+
+    /// A balanced tree over iterators; over all that are left if none is given.
+    pub fn tree(iterators: impl IntoIterator<Item = impl AsName>) -> SumStage {
+        SumStage(Stage::Tree(all(iterators)))
+    }
 }
 
 /// Types that can denote a name: strings, and names as expressions.
@@ -186,21 +203,23 @@ impl MappingBuilder {
         var: impl AsName,
         order: impl IntoIterator<Item = Along>,
     ) -> &mut Self {
-        let order = order
-            .into_iter()
-            .map(|Along(name, way)| (name, way))
-            .collect();
-        self.push(DirectiveKind::Sum {
-            var: var.as_name(),
-            order: SumOrder::Along(order),
-        })
+        self.sum(var, [SumStage::along(order)])
     }
 
     /// `sum Z tree;`
     pub fn sum_tree(&mut self, var: impl AsName) -> &mut Self {
+        self.sum(var, [SumStage::tree([] as [&str; 0])])
+    }
+
+    /// `sum Z along t then tree jj;`: each stage adds up what the one before it has completed.
+    pub fn sum(
+        &mut self,
+        var: impl AsName,
+        stages: impl IntoIterator<Item = SumStage>,
+    ) -> &mut Self {
         self.push(DirectiveKind::Sum {
             var: var.as_name(),
-            order: SumOrder::Tree,
+            stages: stages.into_iter().map(|SumStage(stage)| stage).collect(),
         })
     }
 

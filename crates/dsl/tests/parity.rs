@@ -85,6 +85,8 @@ fn conv1d_written_out_with_table_1() {
         .read("w")
         .sum_along("Z", [up(&q), down("p")]);
     all.sum_tree("Z").broadcast("X");
+    let stages = [SumStage::along([up("bx")]), SumStage::tree(["r", "xx"])];
+    all.sum("Z", stages);
     all.transfer("w", Store::Shared)
         .at("bx")
         .stages(2)
@@ -122,6 +124,7 @@ fn conv1d_written_out_with_table_1() {
            launch = 0; block_step = q; time = (-c + q, 2*q);
            forward x along (-1, 1); read w; sum Z along (q, -p);
            sum Z tree; broadcast X;
+           sum Z along bx then tree (r, xx);
            transfer w to shared at bx stages 2 layout pad 1 by cp_async;
            unroll q; unroll q by 4; trust; auto;
            reverse (c = lane - time, q = time);

@@ -5,6 +5,8 @@
 //! user's.
 //!
 //! * [`tiles`]: output-stationary, in tiles of registers, lanes and warps;
+//! * [`folds`]: sums in stages, over time, registers, lanes and blocks;
+//! * [`scans`]: running sums, over registers, lanes and blocks that look back;
 //! * [`strips`]: a recurrence on a line of PEs, block after block;
 //! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
 //! * [`sums`]: lanes along a sum or a recurrence;
@@ -21,9 +23,11 @@ use systola_rt::Deadline;
 
 pub mod axes;
 pub mod designs;
+pub mod folds;
 pub mod opposed;
 pub mod orders;
 pub mod pieces;
+pub mod scans;
 mod schedule;
 pub mod strips;
 pub mod sums;
@@ -97,8 +101,10 @@ pub fn candidates_counted(problem: &Problem<'_>) -> Vec<Candidate> {
 }
 
 /// The families of candidates, which are numbered in each.
-const FAMILIES: [&str; 8] = [
+const FAMILIES: [&str; 10] = [
     "tile",
+    "fold",
+    "scan",
     "strip",
     "sweep",
     "sum",
@@ -134,6 +140,16 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
         mapping: tiling.write(&axes, name, system, text()),
         choices: tiling.choices(&axes),
     });
+    let folds = folds::folds(&axes, &problem.machine, lanes(problem, &axes));
+    let folds = numbered("fold", folds, deadline, |name, fold| Candidate {
+        mapping: fold.write(&axes, name, system, text()),
+        choices: fold.choices(&axes),
+    });
+    let scans = scans::scans(&axes, &problem.machine, lanes(problem, &axes));
+    let scans = numbered("scan", scans, deadline, |name, scan| Candidate {
+        mapping: scan.write(&axes, name, system, text()),
+        choices: scan.choices(&axes),
+    });
     let strips = strips::strips(&axes, &problem.machine);
     let strips = numbered("strip", strips, deadline, |name, strip| Candidate {
         mapping: strip.write(&axes, name, system, text()),
@@ -160,7 +176,7 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
     } else {
         Vec::new()
     };
-    let mut all = interleave(vec![tilings, strips, sweeps]);
+    let mut all = interleave(vec![folds, scans, tilings, strips, sweeps]);
     let at = all.len().min(BEFORE_ORDERS);
     all.splice(at..at, interleave(vec![sums, orders, pieces]));
     let at = all.len().min(BEFORE_DESIGNS);

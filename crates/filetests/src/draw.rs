@@ -15,11 +15,14 @@ mod lin;
 mod mapping;
 mod matrix;
 mod programs;
+mod scans;
 mod stencils;
 mod strategies;
 mod sums;
 mod system;
 mod values;
+
+pub use scans::{DrawnScan, draw_scan};
 
 use mapping::draw_mapping;
 use system::Sketch;

@@ -19,6 +19,7 @@ mod scan;
 mod sort;
 mod stencil;
 mod string;
+mod sums;
 mod transform;
 mod vision;
 mod window;
@@ -66,6 +67,7 @@ pub fn all() -> Vec<Reference> {
         transform::references(),
         polynomial::references(),
         scan::references(),
+        sums::references(),
         linear_algebra::references(),
         stencil::references(),
         physics::references(),

@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 
 use systola_filetests::cpus::on_all_cpus;
-use systola_filetests::draw::draw_any;
+use systola_filetests::draw::{draw_any, draw_scan};
 use systola_filetests::oracle::campaign::try_seeds;
 use systola_filetests::oracle::{Device, Runner, Subject, corpus, runners, try_all};
 
 /// Draws, in batches whose kernels are compiled together.
 const BATCHES: u64 = 2;
 const BATCH: u64 = 12;
+
+/// Running sums whose kernels are compiled together.
+const SCANS: u64 = 12;
 
 /// The required traits of the draws.
 const REQUIRED: &[(&str, usize)] = &[
@@ -84,6 +87,69 @@ fn random_programs_compute_what_their_equations_say() {
     for runner in &runners {
         let seen = cases.get(&runner.to_string()).copied().unwrap_or(0);
         assert!(seen >= 40, "{seen} cases on {runner}");
+    }
+}
+
+/// The number of running sums to draw; `SYSTOLA_CASES=n` draws this many.
+fn scans() -> u64 {
+    let given = std::env::var("SYSTOLA_CASES").ok();
+    given.and_then(|n| n.parse().ok()).unwrap_or(2 * SCANS)
+}
+
+/// Running sums that look back, on these runners; the kernels of a batch are compiled together.
+fn running_sums(seeds: std::ops::Range<u64>, runners: &[Runner]) -> BTreeMap<String, u64> {
+    let batches: Vec<u64> = seeds.clone().step_by(SCANS as usize).collect();
+    let outcomes = on_all_cpus(&batches, |from| {
+        let subjects: Vec<Subject> = (*from..seeds.end.min(from + SCANS))
+            .map(|seed| {
+                let drawn = draw_scan(seed);
+                let name = format!("scan {seed}");
+                Subject::new(&name, &drawn.text, &drawn.sizes, drawn.close, seed)
+                    .unwrap_or_else(|e| panic!("{name}: {e:?}\n{}", drawn.text))
+            })
+            .collect();
+        let outcome = try_all(&subjects, runners, &|_, _, _| {});
+        for find in &outcome.finds {
+            let subject = &subjects[find.subject];
+            println!("{}: {find}\n{}", subject.name, subject.text);
+        }
+        outcome
+    });
+    let mut cases: BTreeMap<String, u64> = BTreeMap::new();
+    let mut finds = 0;
+    for outcome in outcomes {
+        for (target, n) in outcome.cases {
+            *cases.entry(target).or_default() += n;
+        }
+        finds += outcome.finds.len();
+    }
+    println!("{cases:?}");
+    assert_eq!(finds, 0);
+    cases
+}
+
+#[test]
+fn running_sums_across_blocks_are_right_on_every_target() {
+    let runners = without_open_cl();
+    let cases = running_sums(0..scans(), &runners);
+    for runner in &runners {
+        let seen = cases.get(&runner.to_string()).copied().unwrap_or(0);
+        assert!(seen >= 30, "{seen} cases on {runner}");
+    }
+}
+
+#[test]
+fn running_sums_across_blocks_on_opencl_devices() {
+    let mut list = runners(&[]).expect("runners");
+    list.retain(|runner| matches!(runner, Runner::On(Device::OpenCl(_))));
+    if list.is_empty() {
+        println!("skipped: SYSTOLA_OPENCL_DEVICES says how many devices there are");
+        return;
+    }
+    let cases = running_sums(0..scans(), &list);
+    for runner in &list {
+        let seen = cases.get(&runner.to_string()).copied().unwrap_or(0);
+        assert!(seen >= 5, "{seen} cases on {runner}");
     }
 }
 

@@ -121,7 +121,8 @@ impl<'a> Machine<'a> {
                 .depth
                 .as_ref()
                 .and_then(|d| d.eval(params).ok())
-                .and_then(|d| i64::try_from(d).ok())
+                // No run takes more steps than that.
+                .map(|d| i64::try_from(d).unwrap_or(i64::MAX))
                 .ok_or_else(|| {
                     Diagnostic::new(
                         &codes::NOT_THERE,
@@ -308,7 +309,10 @@ impl<'a> Machine<'a> {
                 let queue = state.queues.entry((place, cell)).or_default();
                 queue.push_back(Entry { tick, slot, value });
                 // The queue shifts at every tick: values older than `depth` ticks have left it.
-                while queue.front().is_some_and(|e| e.tick <= tick - depth) {
+                while queue
+                    .front()
+                    .is_some_and(|e| e.tick <= tick.saturating_sub(depth))
+                {
                     queue.pop_front();
                 }
             }

@@ -480,7 +480,13 @@ impl<R: Reads> Evaluation<'_, R> {
     fn combine(&mut self, op: Combine, left: Value, right: Value) -> Result<Value, Stop> {
         match op {
             Combine::Op(op) => self.binary(op, &left, &right),
-            Combine::Fn(function) => self.call(function, &mut [left, right].into_iter()),
+            Combine::Fn(function) => {
+                let joined = self.call(function, &mut [left, right].into_iter())?;
+                Ok(match self.frame.tracks {
+                    false => joined,
+                    true => rounding::regrouped(joined),
+                })
+            }
         }
     }
 

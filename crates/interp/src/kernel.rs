@@ -129,11 +129,8 @@ fn run_verified(
     let mut run = Run {
         sizes,
         options,
-        machine: Machine::new(globals, kernels.len(), options.step_limit),
-        random: Random::new(match options.order {
-            Order::InOrder | Order::Reversed => 0,
-            Order::Shuffled(seed) => seed,
-        }),
+        machine: Machine::new(globals, kernels.len(), options),
+        random: Random::of(options.order),
         kernels: &kernels,
         point: vec![0; program.host_vars.len()],
     };

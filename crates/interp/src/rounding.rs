@@ -12,7 +12,10 @@
 //! * that of a product is |a|·eᵦ + |b|·eₐ + eₐ·eᵦ and its own rounding;
 //! * that of any other operator is the change of its result when its operands change by their
 //!   errors, and the units in the last place that it is allowed (`slack`);
-//! * that of a choice by an undecided comparison is the distance of its two values.
+//! * that of a choice by an undecided comparison is the distance of its two values;
+//! * where a function combines the terms of a sum, another grouping has other results in between:
+//!   every application counts as a few roundings more, unless it is exact. That is an estimate, no
+//!   bound: results in between may be larger than the result.
 //!
 //! Inputs are exact. Each side may be off by the bound, so two results may differ by twice as much.
 //!
@@ -25,6 +28,9 @@ use crate::value::{self, OpError, Value};
 
 /// The tolerance between two results, relative to the bound of one.
 pub const SIDES: f64 = 2.0;
+
+/// The roundings that another grouping adds to each application of a function.
+const REGROUPED: f64 = 4.0;
 
 /// A float with its error bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -174,6 +180,23 @@ pub(crate) fn given(value: Value, error: Option<f64>) -> Value {
     match (scalar_of(&value), value.as_float()) {
         (Some(ty), Some(x)) => Tracked::with_error(x, ty, error.unwrap_or(0.0)).encode(),
         _ => value,
+    }
+}
+
+/// A result of the function that combines the terms of a sum, in any grouping.
+pub(crate) fn regrouped(value: Value) -> Value {
+    if let Some(mut float) = decode(&value) {
+        let (unit, _) = unit(float.ty);
+        if float.bound() > 0.0 {
+            float.error += REGROUPED * unit * float.value.abs();
+        }
+        return float.encode();
+    }
+    match value {
+        Value::Tuple(parts) if !parts.last().is_some_and(is_mark) => {
+            Value::Tuple(parts.iter().cloned().map(regrouped).collect())
+        }
+        other => other,
     }
 }
 

@@ -247,6 +247,9 @@ pub enum Realisation {
     Launch,
     /// Between blocks of one launch, through global memory with flags.
     Flags,
+    /// One level of an aggregation tree, between blocks of one launch that look back over what
+    /// earlier blocks have published.
+    LookBack,
     /// A propagated input at a tile's edge: loaded again.
     Reinject,
     /// To another node: a message.
@@ -269,6 +272,7 @@ impl Realisation {
             | Realisation::Shuffle
             | Realisation::Shared
             | Realisation::Flags
+            | Realisation::LookBack
             | Realisation::Message
             | Realisation::Broadcast
             | Realisation::Tree => true,

@@ -323,7 +323,7 @@ impl Form {
     }
 
     /// Replaces iterators; one for which `by` gives `None` stays.
-    pub fn substitute(&self, by: &impl Fn(DimId) -> Option<Form>) -> Result<Form, Overflow> {
+    pub fn substitute(&self, by: &dyn Fn(DimId) -> Option<Form>) -> Result<Form, Overflow> {
         let mut result = Form::from(self.constant.clone());
         for (atom, c) in &self.terms {
             let replaced = match atom {
@@ -337,7 +337,7 @@ impl Form {
     }
 
     /// Replaces parameters by values; one for which `value` gives `None` stays symbolic.
-    pub fn fix_params(&self, value: &impl Fn(ParamId) -> Option<i128>) -> Result<Form, Overflow> {
+    pub fn fix_params(&self, value: &dyn Fn(ParamId) -> Option<i128>) -> Result<Form, Overflow> {
         let fix = |poly: &Poly| -> Result<Poly, Overflow> {
             let mut fixed = Poly::zero();
             for (monomial, c) in poly.terms() {

@@ -106,7 +106,8 @@ pub enum BufferKind {
     /// Made for the run, undefined before it is written: values that cross launches, flags, and
     /// what does not fit into registers or shared memory.
     Temporary,
-    /// Like `Temporary`, but zero before the first launch: flags and counters of block ids.
+    /// Like `Temporary`, but zero before the first launch: flags, counters of block ids, and what
+    /// blocks publish for others that look back.
     Flags,
     /// Zero before the first launch. Holds the first fault that a [`Stmt::Fault`] records, in the
     /// layout described in [`mod@fault`]. A program has at most one such buffer.
@@ -366,6 +367,9 @@ pub enum Stmt {
         var: DimId,
         counter: Access,
     },
+    /// Publishes a block's term of a chain through blocks, and combines the terms of the blocks
+    /// before it.
+    LookBack(Box<LookBack>),
     /// In lanes where the predicate and the condition hold, records the fault of a site at a point,
     /// unless another fault was recorded before. Execution continues.
     Fault {
@@ -381,6 +385,64 @@ pub enum Stmt {
     },
     /// A comment in the printed code; it has no effect.
     Comment(String),
+}
+
+/// A look-back (Merrill and Garland 2016) along chains of blocks with an associative operation ⊕.
+///
+/// A block publishes its own term of each chain, so that nobody waits for what is before it. Then it
+/// combines what its predecessors have published, from the nearest one back to the first that has
+/// published the whole sum up to itself. It publishes its own whole sum last. How far back a block
+/// looks depends on timing, so the operations are grouped differently from run to run; their order
+/// is fixed.
+///
+/// Each lane has chains of its own if the lane variable occurs in the index. Otherwise these are
+/// chains of the warp: their terms are the same in all lanes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LookBack {
+    pub chains: Vec<BlockChain>,
+    /// The axis along which the blocks follow each other.
+    pub axis: usize,
+    /// Do chains go from the first index of that axis to the last?
+    pub up: bool,
+    /// The operation ⊕ as statements that assign uniform values.
+    pub joins: Joins,
+}
+
+/// The part that a block has in a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockChain {
+    /// The place of this block in a `Flags` buffer (u64): its last axis has an element for every 32
+    /// bits of a term, and the index along it is 0. All chains of a statement have the same
+    /// predicate.
+    pub at: Access,
+    /// The scalars of this block's term.
+    pub terms: Vec<ValueId>,
+    /// Assigned: the terms of all blocks before this one, combined; undefined in the first block.
+    pub before: Vec<ValueId>,
+}
+
+impl LookBack {
+    /// The number of elements that hold scalars of these types.
+    pub fn words(types: impl IntoIterator<Item = Scalar>) -> u32 {
+        types.into_iter().map(|ty| ty.bits().div_ceil(32)).sum()
+    }
+
+    /// The values of all terms.
+    pub fn terms(&self) -> Vec<ValueId> {
+        self.chains.iter().flat_map(|c| c.terms.clone()).collect()
+    }
+}
+
+/// The definition of an associative operation: `joined` = `earlier` ⊕ `later`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Joins {
+    /// Assigned before the statements.
+    pub earlier: Vec<ValueId>,
+    /// Assigned before the statements.
+    pub later: Vec<ValueId>,
+    /// Nothing but `Let`s of operations that read no memory, register or position.
+    pub body: Vec<Stmt>,
+    pub joined: Vec<ValueId>,
 }
 
 /// The operation that computes a value.

@@ -120,8 +120,8 @@ pub enum DirectiveKind {
     Forward { input: Name, along: Vec<NameExpr> },
     /// `read x`: every point reads the input itself; the default.
     Read { input: Name },
-    /// `sum Z along (q, -p)`, innermost first, a minus for descending order; or `sum Z tree`.
-    Sum { var: Name, order: SumOrder },
+    /// `sum Z along (q, -p)`; `sum Z tree`; `sum Z along t then tree jj`.
+    Sum { var: Name, stages: Vec<SumStage> },
     /// `broadcast X`: X may arrive in the step in which it is sent.
     Broadcast { var: Name },
     /// `transfer x to shared at oc stages 2 layout pad 1 by cp_async;`.
@@ -136,7 +136,9 @@ pub enum DirectiveKind {
     /// `flags`: values may cross blocks within a launch, through global memory with release and
     /// acquire operations.
     Flags,
-
+    /// `look_back`: trees may cross blocks within a launch. Each block looks back over what earlier
+    /// blocks have published, which groups the operations by timing.
+    LookBack,
     /// `func X(f32, (c, q), device);`
     Func {
         name: Name,
@@ -234,12 +236,14 @@ impl TimeLevel {
     }
 }
 
+/// A stage of a sum. The first adds up the terms, each further one what the stage before it has
+/// completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SumOrder {
-    /// Iterators, innermost first, each ascending or descending.
+pub enum SumStage {
+    /// One after the other along iterators, innermost first, each ascending or descending.
     Along(Vec<(Name, Direction)>),
-    /// A balanced tree.
-    Tree,
+    /// A balanced tree over iterators; over all that are left if none is named.
+    Tree(Vec<Name>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

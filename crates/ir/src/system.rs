@@ -439,7 +439,7 @@ impl Expr {
 /// Rewrites every form of an expression.
 pub fn map_forms(
     expr: &Expr,
-    f: &impl Fn(&Form) -> Result<Form, Overflow>,
+    f: &dyn Fn(&Form) -> Result<Form, Overflow>,
 ) -> Result<Expr, Overflow> {
     visit::map_expr(expr, &mut |e| {
         Ok(match e {

@@ -344,6 +344,103 @@ fn all_kinds() -> Vec<Stmt> {
     ]
 }
 
+/// A program of one chain for the warp, or one for each lane.
+fn look_back(place: &str, term: &str, before: &str) -> String {
+    format!(
+        "program prog(N) where N >= 1 {{
+  output y[N]: f32;
+  flags chain[N, 32, 1]: u64;
+  launch k();
+}}
+
+kernel k: 1 warp of 32 lanes {{
+  block b in 0..N;
+  lane l in 0..32;
+  reg acc: f32;
+
+  {term}
+  look_back {before}: f32 = a at {place} along 0 up when b < N, where e joins f {{
+    uniform s: f32 = e + f;
+  }} gives s;
+  y[b] = {before};
+}}
+"
+    )
+}
+
+#[test]
+fn a_look_back_prints_and_is_checked() {
+    let good = [
+        look_back("chain[b, 0, 0]", "// The term is uniform.", "x").replace("= a at", "= 2 * 3 at"),
+        look_back("chain[b, l, 0]", "// The lanes have terms.", "x").replace("= a at", "= acc at"),
+    ];
+    for text in &good {
+        let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(program.verify(), [""; 0], "{text}");
+        assert_eq!(program.to_string(), *text);
+        let mut stmts = program.kernels[0].body.iter();
+        let Some((stmt, look)) = stmts.find_map(|stmt| match stmt {
+            Stmt::LookBack(look) => Some((stmt, look)),
+            _ => None,
+        }) else {
+            panic!("{text}")
+        };
+        assert_eq!(look.joins.body.len(), 1);
+        assert_eq!(stmt.uses().len(), 2);
+        assert_eq!(stmt.defs().len(), 3);
+        let moved = map_forms(&program.kernels[0].body, &|form| Ok(form.clone())).unwrap();
+        assert_eq!(moved, program.kernels[0].body);
+    }
+    // Of a literal among the results nothing is lost.
+    let pairs = good[1]
+        .replace("32, 1]: u64", "32, 2]: u64")
+        .replace(
+            "look_back x: f32 = acc",
+            "look_back x: f32, z: f32 = acc, acc",
+        )
+        .replace("e joins f", "e, g joins f, h")
+        .replace("gives s", "gives s, 1");
+    let program = parse(&pairs).unwrap_or_else(|error| panic!("{error}\n{pairs}"));
+    assert_eq!(program.verify(), [""; 0], "{pairs}");
+    assert_eq!(program.to_string(), pairs);
+    let wrong = |text: &str, expect: &str| {
+        let program = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        complains(&program, expect);
+    };
+    let lanes = &good[1];
+    let one = look_back("chain[b, 0, 0]", "a: f32 = acc;", "x");
+    wrong(&one, "a chain of the warp has a term for each lane");
+    let crossed = lanes.replace("chain[b, l, 0]", "chain[l, 0, 0]");
+    wrong(&crossed, "the place in the chain depends on the lane");
+    let counters = lanes.replace("32, 1]: u64", "32, 1]: i32");
+    wrong(&counters, "not in a buffer of flags with 64 bits");
+    wrong(
+        &lanes.replace("32, 1]: u64", "32, 2]: u64"),
+        "the scalars do not fill the last axis",
+    );
+    wrong(
+        &lanes.replace("along 0", "along 2"),
+        "the chain is along no axis",
+    );
+    let apart = "and z: f32 = acc at chain[b + 1, l, 0] along";
+    wrong(
+        &lanes
+            .replace("along", apart)
+            .replace("b in 0..N", "b in 0..N - 1"),
+        "the chains of a look-back have places in different blocks or buffers",
+    );
+    let reads = lanes.replace("e + f", "e + acc");
+    wrong(
+        &reads,
+        "the operation of a look-back does more than compute",
+    );
+    let escapes = lanes.replace("y[b] = x", "y[b] = s");
+    wrong(
+        &escapes,
+        "is used before it is assigned or out of its scope",
+    );
+}
+
 #[test]
 fn every_statement_prints() {
     check_text(

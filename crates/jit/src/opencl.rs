@@ -69,6 +69,7 @@ impl OpenClOptions {
             links,
             functions,
             flags: info.flags,
+            wide_atomics: info.wide_atomics,
             doubles: info.doubles,
             most_threads: info.most_threads,
             value_bytes: self.value_bytes.unwrap_or(info.constant_arguments),

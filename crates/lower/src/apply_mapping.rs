@@ -374,18 +374,28 @@ impl Build<'_> {
                 .any(|(c, d)| c.level == level && !d.is_zero())
         };
         let propagated = matches!(cells[port.source.index()].role, Role::Propagation { .. });
+        let regrouped = || match &cells[port.source.index()].role {
+            Role::Accumulation { op, .. } => {
+                port.sink == port.source && self.localised.may_regroup(port.source, *op)
+            }
+            Role::Propagation { .. } | Role::Carry { .. } | Role::Plain => false,
+        };
+        let at_once = delay.iter().all(Poly::is_zero);
         let realisation = if later(TimeLevel::Launch) {
             Realisation::Launch
+        } else if st.look_back
+            && at(PlaceLevel::Block)
+            && !at(PlaceLevel::Node)
+            && at_once
+            && regrouped()
+        {
+            Realisation::LookBack
         } else if st.flags && at(PlaceLevel::Block) && !at(PlaceLevel::Node) && !propagated {
             Realisation::Flags
-        } else if delay.iter().all(Poly::is_zero) {
-            match &cells[port.source.index()].role {
-                Role::Accumulation { op, .. }
-                    if port.sink == port.source && self.localised.may_regroup(port.source, *op) =>
-                {
-                    Realisation::Tree
-                }
-                _ => Realisation::Broadcast,
+        } else if at_once {
+            match regrouped() {
+                true => Realisation::Tree,
+                false => Realisation::Broadcast,
             }
         } else if at(PlaceLevel::Node) {
             Realisation::Message

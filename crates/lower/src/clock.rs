@@ -207,8 +207,48 @@ pub fn interval(
     domain: &Cond,
     decide: &Decide,
 ) -> Result<Option<(Poly, Poly)>, Undecided> {
+    let mut range: Option<(Poly, Poly)> = None;
+    for bounds in bounds_of(form, domain, decide)? {
+        let (Some(least), Some(most)) = (single(&bounds.lower), single(&bounds.upper)) else {
+            return Ok(None);
+        };
+        match &range {
+            None => range = Some((least, most)),
+            Some((a, b)) if *a == least && *b == most => {}
+            Some(_) => return Ok(None),
+        }
+    }
+    Ok(range)
+}
+
+/// A number that a quasi-affine form is never below over a domain; the largest one that is known.
+pub fn least_constant(
+    form: &Form,
+    domain: &Cond,
+    decide: &Decide,
+) -> Result<Option<i128>, Undecided> {
+    let mut least: Option<i128> = None;
+    for bounds in bounds_of(form, domain, decide)? {
+        let constants = bounds.lower.iter().filter_map(|(expr, divisor)| {
+            let is_constant = expr.coeffs().iter().all(|c| *c == 0);
+            is_constant.then(|| expr.constant_term().div_euclid(*divisor))
+        });
+        let Some(here) = constants.max() else {
+            return Ok(None);
+        };
+        least = Some(least.map_or(here, |least| least.min(here)));
+    }
+    Ok(least)
+}
+
+/// The bounds of a form for each piece of a domain; none if the form is not quasi-affine.
+fn bounds_of(
+    form: &Form,
+    domain: &Cond,
+    decide: &Decide,
+) -> Result<Vec<affine::SymbolicBounds>, Undecided> {
     if !form.is_quasi_affine() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let n = 1 + domain
         .forms()
@@ -228,18 +268,7 @@ pub fn interval(
     let set = set_of(&cond, space)?;
     let mut builder = affine::BasicSetBuilder::new(space);
     let column = lin_expr(&value, &mut builder, &systola_ir::sets::identity(space))?;
-    let mut range: Option<(Poly, Poly)> = None;
-    for bounds in set.bounds_symbolic(&column)? {
-        let (Some(least), Some(most)) = (single(&bounds.lower), single(&bounds.upper)) else {
-            return Ok(None);
-        };
-        match &range {
-            None => range = Some((least, most)),
-            Some((a, b)) if *a == least && *b == most => {}
-            Some(_) => return Ok(None),
-        }
-    }
-    Ok(range)
+    Ok(set.bounds_symbolic(&column)?)
 }
 
 /// The only bound of a list, as a polynomial.

@@ -38,6 +38,7 @@ mod cells;
 pub mod fault_sites;
 mod faults;
 mod intervals;
+mod look_back;
 mod ports;
 mod queues;
 mod registers;
@@ -63,6 +64,8 @@ struct Emitter<'a> {
     scan_carries: HashMap<VarId, Vec<RegId>>,
     /// Values of this tick, if the PEs are known at compile time.
     now: HashMap<(VarId, PeKey), Vec<ValueId>>,
+    /// By the cell and the PE in which a part is complete: what the blocks before have handed on.
+    before: HashMap<(VarId, PeKey), Vec<ValueId>>,
     decide: &'a Decide,
     machine: &'a Machine,
     lane: Option<DimId>,
@@ -127,6 +130,7 @@ impl<'a> Emitter<'a> {
             registers: Registers::default(),
             scan_carries: HashMap::new(),
             now: HashMap::new(),
+            before: HashMap::new(),
             decide,
             machine,
             lane: None,

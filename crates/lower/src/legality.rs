@@ -428,6 +428,7 @@ impl Checker<'_> {
                     | Realisation::Shuffle
                     | Realisation::Shared
                     | Realisation::Launch
+                    | Realisation::LookBack
                     | Realisation::Reinject
                     | Realisation::Message
                     | Realisation::Hole => false,

@@ -3,6 +3,7 @@
 //! [`pipeline`] calls the steps in order and reads top to bottom.
 
 pub mod apply_mapping;
+pub mod build_array;
 pub mod check_system;
 pub mod clock;
 pub mod components;

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Cond, Form, Overflow, Poly};
-use systola_ir::mapping::{Direction, DirectiveKind, Mapping, SumOrder};
+use systola_ir::mapping::{Direction, Directive, DirectiveKind, Mapping, Name, SumStage};
 use systola_ir::system::visit::{map_expr, walk};
 use systola_ir::system::{Combine, Expr, Law, System};
 use systola_ir::{Diagnostic, DimId, InputId, Span, VarId};
@@ -32,11 +32,13 @@ mod named;
 mod renumber;
 mod serialise;
 mod share;
+mod tiles;
 mod typing;
 mod windows;
 
 use named::{has_sum, name_sums, uses};
 use share::share_iterators;
+use tiles::tile_sums;
 use windows::unroll_windows;
 
 /// A system of uniform recurrences, and which of its variables are sums from a `reduce` or `scan`.
@@ -45,9 +47,18 @@ pub struct Localised {
     pub system: System,
     /// The accumulations whose order the program leaves open.
     pub sums: Vec<VarId>,
+    /// The iterators of sums that tiles have replaced.
+    pub tiled: Vec<String>,
 }
 
 impl Localised {
+    /// The directives of the mapping that are still to be applied.
+    pub fn remaining<'m>(&self, mapping: &'m Mapping) -> impl Iterator<Item = &'m Directive> {
+        mapping.directives.iter().filter(|directive| {
+            !matches!(&directive.kind, DirectiveKind::Tile { dim, .. } if self.tiled.contains(&dim.text))
+        })
+    }
+
     /// May the terms of an accumulation be regrouped?
     pub fn may_regroup(&self, var: VarId, op: Combine) -> bool {
         let declared = &self.system.vars[var.index()];
@@ -57,8 +68,13 @@ impl Localised {
     }
 }
 
-/// Expands the batch and applies the mapping's choices of localisation and serialisation.
-pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised, Vec<Diagnostic>> {
+/// Expands the batch and applies the mapping's choices of localisation and serialisation. `lanes`
+/// is the number of lanes of the target.
+pub fn localise(
+    system: &System,
+    mapping: Option<&Mapping>,
+    lanes: i128,
+) -> Result<Localised, Vec<Diagnostic>> {
     let batched = system.batch.is_some();
     let system = system
         .expand_batch()
@@ -67,7 +83,9 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
     make_uniform(&mut unrolled).map_err(|o| vec![overflow(o, system.span)])?;
     let named = name_sums(&mut unrolled);
     let mut written = inline_lets(unrolled).map_err(|d| vec![d])?;
+    let tiled = tile_sums(&mut written, mapping, lanes).map_err(|d| vec![d])?;
     let mut choices = Choices::of(&written, &named, mapping)?;
+    choices.present = tiled.present;
     let span = written.span;
     share_iterators(&mut written, &mut choices).map_err(|o| vec![overflow(o, span)])?;
     let mut pass = Pass {
@@ -81,6 +99,7 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
     Ok(Localised {
         system: pass.system,
         sums: pass.sums.into_iter().collect(),
+        tiled: tiled.iterators,
     })
 }
 
@@ -136,8 +155,14 @@ fn inline_lets(mut system: System) -> Result<System, Diagnostic> {
 struct Choices {
     /// Directions as written; they are checked against the grown index space later.
     forward: Vec<(InputId, Vec<systola_ir::mapping::NameExpr>, Span)>,
-    order: BTreeMap<VarId, (Vec<(DimId, Direction)>, Span)>,
+    order: BTreeMap<VarId, (Stages, Span)>,
+    /// Where a sum has a term: conditions on the tile indices of iterators whose last tile is not
+    /// full.
+    present: Vec<Cond>,
 }
+
+/// The stages of a sum, each with its iterators, innermost first.
+type Stages = Vec<Vec<(DimId, Direction)>>;
 
 impl Choices {
     /// `named`: the variables of named sums, each with the variable it came from; a choice for one
@@ -158,16 +183,19 @@ impl Choices {
                 DirectiveKind::Read { input } if system.find_input(&input.text).is_none() => {
                     errors.push(unknown_input(system, &input.text, input.span));
                 }
-                DirectiveKind::Sum { var, order } => match system.find_var(&var.text) {
+                DirectiveKind::Sum { var, stages } => match system.find_var(&var.text) {
                     Some(id) => {
                         let own = named.iter().filter(|(_, of)| *of == id);
                         let vars: Vec<VarId> = own.map(|(v, _)| *v).chain([id]).collect();
-                        match sum_order(system, &vars, order, directive.span) {
-                            Ok(order) => {
+                        match sum_stages(system, &vars, stages, directive.span) {
+                            Ok(stages) => {
                                 for var in vars {
                                     let dims = sum_dims(system, var);
-                                    let mut own = order.clone();
-                                    own.retain(|(d, _)| dims.contains(d));
+                                    let mut own = stages.clone();
+                                    for stage in &mut own {
+                                        stage.retain(|(d, _)| dims.contains(d));
+                                    }
+                                    own.retain(|stage| !stage.is_empty());
                                     choices.order.insert(var, (own, directive.span));
                                 }
                             }
@@ -189,10 +217,35 @@ impl Choices {
                 _ => {}
             }
         }
+        choices.same_stages(system, mapping);
         if errors.is_empty() {
             Ok(choices)
         } else {
             Err(errors)
+        }
+    }
+
+    /// A sum of which the mapping says nothing has the stages of another one over iterators of the
+    /// same names, so that both can share these.
+    fn same_stages(&mut self, system: &System, mapping: Option<&Mapping>) {
+        let directives = mapping.iter().flat_map(|m| &m.directives);
+        let staged: Vec<(&[SumStage], Span)> = directives
+            .filter_map(|directive| match &directive.kind {
+                DirectiveKind::Sum { stages, .. } if stages.len() > 1 => {
+                    Some((stages.as_slice(), directive.span))
+                }
+                _ => None,
+            })
+            .collect();
+        for var in (0..system.vars.len()).map(VarId::from) {
+            if self.order.contains_key(&var) || sum_dims(system, var).is_empty() {
+                continue;
+            }
+            let order = staged.iter().find_map(|(stages, span)| {
+                let order = sum_stages(system, &[var], stages, *span).ok()?;
+                Some((order, *span))
+            });
+            self.order.extend(order.map(|order| (var, order)));
         }
     }
 }
@@ -229,36 +282,37 @@ fn sum_dims(system: &System, var: VarId) -> Vec<DimId> {
     dims
 }
 
-/// The order of the sums of some variables; the mapping names the last of these.
-fn sum_order(
+/// The stages of the sums of some variables; the mapping names the last of these.
+fn sum_stages(
     system: &System,
     vars: &[VarId],
-    order: &SumOrder,
+    written: &[SumStage],
     span: Span,
-) -> Result<Vec<(DimId, Direction)>, Diagnostic> {
+) -> Result<Stages, Diagnostic> {
     let dims: Vec<DimId> = vars.iter().flat_map(|v| sum_dims(system, *v)).collect();
-    let SumOrder::Along(written) = order else {
-        return Ok(dims.into_iter().rev().map(|d| (d, Direction::Up)).collect());
-    };
     let name = vars.last().map_or("", |v| &system.vars[v.index()].name);
-    if dims.is_empty() {
-        return Err(Diagnostic::new(
-            &codes::NOT_A_SUM,
-            span,
-            format!("`{name}` has no `reduce` or `scan` whose order could be chosen"),
-        )
-        .help("the equation of a sum that is already a recurrence fixes its order"));
-    }
-    let mut result = Vec::new();
-    for (dim, direction) in written {
-        // Several sums of one variable may use one name; the order applies to all of them.
-        let named = dims.iter().filter(|d| system.dim(**d).name == dim.text);
-        let named: Vec<DimId> = named.copied().collect();
-        match named.first() {
-            Some(d) if !result.iter().any(|(seen, _)| seen == d) => {
-                result.extend(named.into_iter().map(|d| (d, *direction)));
-            }
-            _ => {
+    let mut stages = Stages::new();
+    for stage in written {
+        let named: Vec<(&Name, Direction)> = match stage {
+            SumStage::Along(list) => list.iter().map(|(name, way)| (name, *way)).collect(),
+            // Down to the first value, at which there is always a term.
+            SumStage::Tree(list) => list.iter().map(|name| (name, Direction::Down)).collect(),
+        };
+        if dims.is_empty() && !named.is_empty() {
+            return Err(Diagnostic::new(
+                &codes::NOT_A_SUM,
+                span,
+                format!("`{name}` has no `reduce` or `scan` whose order could be chosen"),
+            )
+            .help("the equation of a sum that is already a recurrence fixes its order"));
+        }
+        let mut own = Vec::new();
+        for (dim, direction) in named {
+            // Several sums of one variable may use one name; the order applies to all of them.
+            let same = dims.iter().filter(|d| system.dim(**d).name == dim.text);
+            let same: Vec<DimId> = same.copied().collect();
+            let mut seen = stages.iter().flatten().chain(&own);
+            if same.is_empty() || seen.any(|(seen, _)| same.contains(seen)) {
                 return Err(Diagnostic::new(
                     &codes::NOT_A_SUM,
                     dim.span,
@@ -269,15 +323,82 @@ fn sum_order(
                     list(dims.iter().map(|d| system.dim(*d).name.as_str()))
                 )));
             }
+            own.extend(same.into_iter().map(|d| (d, direction)));
+        }
+        match stage {
+            SumStage::Along(_) => stages.push(own),
+            SumStage::Tree(_) => stages.extend(own.into_iter().map(|d| vec![d])),
         }
     }
-    // Iterators that are not named are outermost, ascending.
-    for d in dims.into_iter().rev() {
-        if !result.iter().any(|(seen, _)| *seen == d) {
-            result.push((d, Direction::Up));
+    // Iterators that are not named are the last stage's outermost, ascending; or trees.
+    let left: Vec<DimId> = dims
+        .into_iter()
+        .rev()
+        .filter(|d| !stages.iter().flatten().any(|(seen, _)| seen == d))
+        .collect();
+    match (written.last(), stages.last_mut()) {
+        (Some(SumStage::Tree(_)), Some(_)) => {
+            stages.extend(left.into_iter().map(|d| vec![(d, Direction::Down)]));
+        }
+        (_, Some(last)) => last.extend(left.into_iter().map(|d| (d, Direction::Up))),
+        (_, None) => stages.push(left.into_iter().map(|d| (d, Direction::Up)).collect()),
+    }
+    stages_are_legal(system, vars, &stages, span)?;
+    Ok(stages)
+}
+
+/// Stages add the terms in another order than the one they are written in, and complete only the
+/// whole sum.
+fn stages_are_legal(
+    system: &System,
+    vars: &[VarId],
+    stages: &Stages,
+    span: Span,
+) -> Result<(), Diagnostic> {
+    if stages.iter().filter(|stage| !stage.is_empty()).count() < 2 {
+        return Ok(());
+    }
+    for var in vars.iter().map(|v| &system.vars[v.index()]) {
+        let mut error = None;
+        walk(&var.body, &mut |e| match e {
+            Expr::Reduce {
+                op: Combine::Fn(f), ..
+            } if system.functions[f.index()].law < Law::Reorderable => {
+                let function = &system.functions[f.index()].name;
+                error = Some(
+                    Diagnostic::new(
+                        &codes::STAGES_NEED_LAW,
+                        span,
+                        format!(
+                            "stages add up terms that do not follow each other, and `{function}` does not promise that their order does not matter"
+                        ),
+                    )
+                    .help(format!(
+                        "if it does not, write `reorderable` after the result of `fn {function}`; \
+                         else keep to one stage"
+                    )),
+                );
+            }
+            Expr::Scan { .. } => {
+                error = Some(
+                    Diagnostic::new(
+                        &codes::NOT_A_SUM,
+                        span,
+                        format!(
+                            "`{}` is a `scan`: all its prefixes are results, and stages have only the whole sum",
+                            var.name
+                        ),
+                    )
+                    .help("give the order of a `scan` in one stage"),
+                );
+            }
+            _ => {}
+        });
+        if let Some(error) = error {
+            return Err(error);
         }
     }
-    Ok(result)
+    Ok(())
 }
 
 struct Pass {

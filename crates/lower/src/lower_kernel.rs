@@ -13,18 +13,20 @@ use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::InputKind;
 use systola_ir::target::{Copies, Links, Machine, Target, Threads, Unsized, WarpSizes};
-use systola_ir::{Cond, DimId, Form, KernelId, ParamId, Rel};
+use systola_ir::{Cond, DimId, Form, KernelId, ParamId};
 
 use crate::decide::Decide;
 use crate::emit::emit;
 use crate::emit::fault_sites::{declare_faults, may_fault};
 use crate::failure::Failure;
 use crate::link::link;
+use crate::names::fixed_value;
 use crate::nest::print::NestText;
 use crate::nest::tree::Which;
 use crate::nest::{inner_launches, nest};
 use crate::passes::tidy::tidy;
 use crate::passes::{Context, passes};
+use crate::split_sums::look_back::{SplitChain, with_look_back};
 use crate::split_sums::{Crossing, narrow, split};
 use crate::storage::links::{crosses, is_at_once};
 use crate::storage::partition::{Partition, partition_with_lanes};
@@ -128,7 +130,12 @@ fn lower_blocks(
 ) -> Result<Program, Failure> {
     let array = &with_flags(array);
     let mut slots = Slots::new(array, decide)?;
-    match split(array, decide, &slots)? {
+    let (array, chains) = with_look_back(array, decide, &slots)?;
+    let array = array.as_ref();
+    if !chains.is_empty() {
+        return lower_launch(array, decide, machine, slots, &chains, kernels, watch);
+    }
+    match split(array, decide, &slots, machine)? {
         Crossing::None => {}
         Crossing::Parts(split) => {
             let mut part =
@@ -136,13 +143,29 @@ fn lower_blocks(
             let parts = part(&split.parts, Blocks::All)?;
             let joined = part(&split.joined, Blocks::All)?;
             if waits(&parts) || waits(&joined) {
-                return lower_launch(&with_chains(array), decide, machine, slots, kernels, watch);
+                return lower_launch(
+                    &with_chains(array),
+                    decide,
+                    machine,
+                    slots,
+                    &[],
+                    kernels,
+                    watch,
+                );
             }
             let rest = part(&split.rest, Blocks::Writing)?;
             return Ok(link(parts, joined, rest));
         }
         Crossing::Chains => {
-            return lower_launch(&with_chains(array), decide, machine, slots, kernels, watch);
+            return lower_launch(
+                &with_chains(array),
+                decide,
+                machine,
+                slots,
+                &[],
+                kernels,
+                watch,
+            );
         }
     }
     // A fault in a block must be recorded even if the block writes no output.
@@ -152,7 +175,7 @@ fn lower_blocks(
         Blocks::Writing if !faultless => {}
         Blocks::Writing => narrow(array, decide, &mut slots)?,
     }
-    lower_launch(array, decide, machine, slots, kernels, watch)
+    lower_launch(array, decide, machine, slots, &[], kernels, watch)
 }
 
 /// Do blocks wait for each other?
@@ -176,6 +199,7 @@ fn lower_launch(
     decide: &Decide,
     machine: &Machine,
     mut slots: Slots,
+    chains: &[SplitChain],
     kernels: Kernels,
     watch: &mut Watch<'_>,
 ) -> Result<Program, Failure> {
@@ -183,7 +207,15 @@ fn lower_launch(
     let array = array.as_ref();
     narrow_iterations(array, decide, &partition, &mut slots)?;
     let mut program = declare(array);
-    let storage = Storage::declare(array, decide, machine, slots, partition, &mut program)?;
+    let storage = Storage::declare(
+        array,
+        decide,
+        machine,
+        slots,
+        partition,
+        chains,
+        &mut program,
+    )?;
     watch.goes_on("storage");
     let plan = Plan {
         array,
@@ -223,7 +255,7 @@ fn declare(array: &Array) -> Program {
         .enumerate()
         .map(|(n, p)| Size {
             name: p.name.clone(),
-            fixed: fixed_value(array, ParamId::from(n)),
+            fixed: fixed_value(&array.context, ParamId::from(n)),
         })
         .collect();
     let inputs = array.inputs.iter().map(|input| Buffer {
@@ -252,14 +284,6 @@ fn declare(array: &Array) -> Program {
         host_vars: Vec::new(),
         body: Vec::new(),
     }
-}
-
-/// The value to which the context fixes a parameter, if the system was specialised.
-fn fixed_value(array: &Array, param: ParamId) -> Option<i128> {
-    array.context.iter().find_map(|cond| match cond {
-        Cond::Cmp(Rel::Eq, left, right) if *left == Form::from(param) => right.as_constant(),
-        _ => None,
-    })
 }
 
 /// A loop for every launch coordinate around the launch: of the only kernel, or of one kernel for

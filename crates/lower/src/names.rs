@@ -8,6 +8,21 @@ use systola_ir::mapping::{NameCond, NameExpr, NameExprKind, NameOp};
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, DimId, ParamId, Span};
 
+/// Names for the lanes of the target in a mapping.
+pub const LANES_NAMES: [&str; 2] = ["L", "lanes"];
+
+/// The number of lanes before a target is chosen.
+pub const LANES: i128 = 32;
+
+/// The value to which a context fixes a parameter.
+pub fn fixed_value(context: &[Cond], param: ParamId) -> Option<i128> {
+    let symbol = Form::from(param);
+    context.iter().find_map(|cond| match cond {
+        Cond::Cmp(Rel::Eq, left, right) if *left == symbol => right.as_constant(),
+        _ => None,
+    })
+}
+
 /// Names in scope, each a form over the expanded domain.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -36,13 +51,10 @@ impl Names {
             names.define(&dim.name, Form::from(DimId::from(n_tiles + n)));
         }
         for (n, param) in system.params.iter().enumerate() {
-            let symbol = Form::from(ParamId::from(n));
+            let id = ParamId::from(n);
             // A size that the context fixes is a number.
-            let fixed = system.context.iter().find_map(|cond| match cond {
-                Cond::Cmp(Rel::Eq, left, right) if *left == symbol => right.as_constant(),
-                _ => None,
-            });
-            names.define(&param.name, fixed.map_or(symbol, Form::from));
+            let fixed = fixed_value(&system.context, id);
+            names.define(&param.name, fixed.map_or(Form::from(id), Form::from));
             names.params.push(param.name.clone());
         }
         names
@@ -52,18 +64,45 @@ impl Names {
         self.forms.insert(name.to_string(), form);
     }
 
-    /// Defines a name of the lanes of the target. An iterator of that name hides it; a parameter of
-    /// that name makes it ambiguous.
-    pub fn define_lanes(&mut self, name: &str, lanes: i128) {
-        if self.is_param(name) {
-            self.lanes_too.insert(name.to_string());
-        } else if self.get(name).is_none() {
-            self.define(name, Form::from(lanes));
+    /// Defines the names of the lanes of the target. An iterator of such a name hides it; a
+    /// parameter of that name makes it ambiguous.
+    pub fn define_lanes(&mut self, lanes: i128) {
+        for name in LANES_NAMES {
+            if self.is_param(name) {
+                self.lanes_too.insert(name.to_string());
+            } else if self.get(name).is_none() {
+                self.define(name, Form::from(lanes));
+            }
         }
     }
 
     pub fn get(&self, name: &str) -> Option<&Form> {
         self.forms.get(name)
+    }
+
+    /// The size of a tile, a number.
+    pub fn tile_size(&self, expr: &NameExpr) -> Result<i128, Diagnostic> {
+        let form = self.form(expr)?;
+        match (form.as_constant(), form.as_poly()) {
+            (Some(c), _) if (1..=1 << 40).contains(&c) => Ok(c),
+            (Some(c), _) => Err(Diagnostic::new(
+                &codes::BAD_FACTOR,
+                expr.span,
+                format!("a tile of {c} points"),
+            )
+            .help("a tile has at least one point, and at most 2^40")),
+            (None, Some(_)) => Err(Diagnostic::new(
+                &limits::NEEDS_SIZES,
+                expr.span,
+                "a tile whose size is a parameter can be decided at given sizes only",
+            )
+            .help("give the sizes with --set, or a constant tile size")),
+            (None, None) => Err(Diagnostic::new(
+                &codes::BAD_FACTOR,
+                expr.span,
+                "a tile's size cannot depend on an iterator",
+            )),
+        }
     }
 
     /// The iterator or tile index that a form is.

@@ -11,20 +11,18 @@ use systola_ir::system::{Expr, System};
 use systola_ir::target::Machine;
 use systola_ir::{Diagnostic, DimId, Scalar, VarId};
 
-use crate::apply_mapping::apply_mapping;
-use crate::clock::{count_registers, domain};
+use crate::build_array::{Setting, build_array};
 use crate::cost::report;
 use crate::decide::{Decide, Undecided};
 use crate::failure::Failure;
-use crate::guards::{find_guards, verify_trust};
-use crate::legality::{check_legality, numbers};
+use crate::legality::numbers;
 use crate::localise::{Localised, localise};
 use crate::lower_kernel::{lower_kernel, one_lane};
-use crate::periodic::{Ring, open_rings};
+use crate::names::LANES;
+use crate::periodic::open_rings;
 use crate::report::{Report, Scope};
-use crate::resolve::{LANES, resolve};
-use crate::reverse::reverse;
 use crate::specialise::specialise;
+use crate::split_sums::look_back;
 use crate::storage::queues::scalars;
 use crate::watch::{Watch, unwatched};
 
@@ -350,46 +348,29 @@ fn analyse_once(
         Some((opened, rings)) => (opened, rings.as_slice()),
     };
     // Localisation comes first: all later steps see uniform references only.
-    let localised = localise(system, Some(mapping)).map_err(Failure::Refused)?;
+    let localised = localise(system, Some(mapping), lanes).map_err(Failure::Refused)?;
     watch.goes_on("localise");
-    let decide = Decide {
-        n_params: localised.system.params.len(),
-        context: localised.system.context_cond(),
-    };
     if let Some(error) = gapped_scan(system)? {
         return Err(Failure::Refused(vec![error]));
     }
     if let Some(error) = empty_sum(system)? {
         return Err(Failure::Refused(vec![error]));
     }
-    let mut st = resolve(&localised.system, mapping, batch, lanes).map_err(Failure::Refused)?;
-    watch.goes_on("resolve");
-    let n_tiles = st.tiles.len();
-    for tile in &mut st.tiles {
-        let own = |ring: &&Ring| ring.dim.index() + n_tiles == tile.dim.index();
-        tile.ring = rings.iter().find(own).map(|ring| ring.length.clone());
-    }
-    let mut array = apply_mapping(&localised, &mapping.name, &st, &decide)?;
-    watch.goes_on("apply-mapping");
-    check_legality(&array, &localised, &st, &decide)?;
-    watch.goes_on("legality");
-    // Only an injective mapping has a reverse transform.
-    let points = domain(&array);
-    for n in 0..array.pieces.len() {
-        array.pieces[n].reverse = reverse(&array, &array.pieces[n], &points, &decide);
-    }
-    watch.goes_on("reverse");
-    count_registers(&mut array, &decide, values.as_deref())?;
-    watch.goes_on("registers");
-    array.guards = find_guards(&array, &decide);
-    watch.goes_on("guards");
-    if let Some(error) = verify_trust(&array, st.check_span) {
-        return Err(Failure::Refused(vec![error]));
-    }
-    debug_assert_eq!(array.verify(), Vec::<String>::new(), "{array}");
+    let setting = Setting {
+        batch,
+        rings,
+        lanes,
+        values: values.as_deref(),
+    };
+    let array = build_array(&localised, mapping, &setting, watch)?;
+    let decide = Decide {
+        n_params: localised.system.params.len(),
+        context: localised.system.context_cond(),
+    };
     let mut report = report(&array, &localised.system, scope, values.as_deref())?;
     let lanes = u32::try_from(lanes).unwrap_or(1);
     report.notes.extend(one_lane(&array, &decide, lanes));
+    report.notes.extend(look_back::notes(&array));
     watch.goes_on("report");
     Ok(Analysed {
         localised,

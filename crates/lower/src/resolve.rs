@@ -15,18 +15,13 @@ use systola_ir::mapping::{
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, DimId, Span, Type, VarId};
 
-use crate::names::Names;
+use crate::localise::Localised;
+use crate::names::{LANES_NAMES, Names};
 
 mod pieces;
 mod table1;
 
 use table1::Table1;
-
-/// Names for the lanes of the target in a mapping.
-const LANES_NAMES: [&str; 2] = ["L", "lanes"];
-
-/// The number of lanes before a target is chosen.
-pub const LANES: i128 = 32;
 
 /// Resolved places and times.
 #[derive(Clone, Debug)]
@@ -45,6 +40,8 @@ pub struct SpaceTime {
     pub check: Check,
     pub check_span: Span,
     pub flags: bool,
+    /// Do trees cross blocks by look-back?
+    pub look_back: bool,
     pub reverse: Vec<UserReverse>,
     pub place_span: Span,
     pub time_span: Span,
@@ -61,11 +58,12 @@ pub struct UserReverse {
 
 /// Resolves a mapping against a localised system; `batch` names the iterator of a batch.
 pub fn resolve(
-    system: &System,
+    localised: &Localised,
     mapping: &Mapping,
     batch: Option<&str>,
     lanes: i128,
 ) -> Result<SpaceTime, Vec<Diagnostic>> {
+    let system = &localised.system;
     let n_tiles = mapping
         .directives
         .iter()
@@ -80,9 +78,7 @@ pub fn resolve(
         })
         .count();
     let mut names = Names::with_tiles(system, n_tiles);
-    for name in LANES_NAMES {
-        names.define_lanes(name, lanes);
-    }
+    names.define_lanes(lanes);
     let mut pass = Pass {
         system,
         batch,
@@ -97,7 +93,7 @@ pub fn resolve(
         result: Extras::default(),
         errors: Vec::new(),
     };
-    for directive in &mapping.directives {
+    for directive in localised.remaining(mapping) {
         if let Err(error) = pass.directive(directive) {
             pass.errors.push(error);
             pass.forgive(directive);
@@ -123,6 +119,7 @@ struct Extras {
     check: Check,
     check_span: Span,
     flags: bool,
+    look_back: bool,
     reverse: Vec<UserReverse>,
     user_reverse: Vec<(Name, NameExpr)>,
 }
@@ -191,6 +188,10 @@ impl Pass<'_> {
             }
             DirectiveKind::Flags => {
                 self.result.flags = true;
+                Ok(())
+            }
+            DirectiveKind::LookBack => {
+                self.result.look_back = true;
                 Ok(())
             }
             DirectiveKind::Func { name, ty, args, .. } => {
@@ -431,30 +432,6 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn size(&self, expr: &NameExpr) -> Result<i128, Diagnostic> {
-        let form = self.names.form(expr)?;
-        match (form.as_constant(), form.as_poly()) {
-            (Some(c), _) if (1..=1 << 40).contains(&c) => Ok(c),
-            (Some(c), _) => Err(Diagnostic::new(
-                &codes::BAD_FACTOR,
-                expr.span,
-                format!("a tile of {c} points"),
-            )
-            .help("a tile has at least one point, and at most 2^40")),
-            (None, Some(_)) => Err(Diagnostic::new(
-                &limits::NEEDS_SIZES,
-                expr.span,
-                "a tile whose size is a parameter can be decided at given sizes only",
-            )
-            .help("give the sizes with --set, or a constant tile size")),
-            (None, None) => Err(Diagnostic::new(
-                &codes::BAD_FACTOR,
-                expr.span,
-                "a tile's size cannot depend on an iterator",
-            )),
-        }
-    }
-
     fn tile(
         &mut self,
         dim: &Name,
@@ -465,7 +442,7 @@ impl Pass<'_> {
         self.known(dim)?;
         self.new_name(outer, dim)?;
         self.new_name(inner, dim)?;
-        let size = self.size(size)?;
+        let size = self.names.tile_size(size)?;
         let Some(form) = self.names.get(&dim.text).cloned() else {
             return Err(self.unknown_loop(dim));
         };
@@ -531,7 +508,7 @@ impl Pass<'_> {
         let tile = OverlapTile {
             outer: DimId::from(self.tiles.len()),
             dim: id,
-            size: self.size(size)?,
+            size: self.names.tile_size(size)?,
             lo: halo(self, lo)?,
             hi: halo(self, hi)?,
             ring: None,
@@ -641,6 +618,7 @@ impl Pass<'_> {
             check: self.result.check,
             check_span: self.result.check_span,
             flags: self.result.flags,
+            look_back: self.result.look_back,
             reverse: self.result.reverse,
             place_span: first_span(self.outside.place.iter().map(|p| p.2).collect()),
             time_span: first_span(self.outside.time.iter().map(|t| t.2).collect()),

@@ -13,7 +13,7 @@ use systola_ir::DimId;
 use systola_ir::array::{Array, Piece, Reverse};
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 
-use crate::clock::interval;
+use crate::clock::{interval, least_constant};
 use crate::decide::{Decide, Undecided};
 use crate::digits::gcd;
 
@@ -32,6 +32,14 @@ struct System {
     atoms: BTreeMap<(Form, i128), (usize, usize)>,
     columns: usize,
     rows: Vec<Row>,
+}
+
+/// A lower bound of a form over a domain: its least value, or a number.
+fn least_value(form: &Form, domain: &Cond, decide: &Decide) -> Result<Option<Poly>, Undecided> {
+    Ok(match interval(form, domain, decide)? {
+        Some((least, _)) => Some(least),
+        None => least_constant(form, domain, decide)?.map(Poly::constant),
+    })
 }
 
 /// Σ coefficients·unknowns = value, the value a form over the slot.
@@ -74,6 +82,19 @@ fn solve(
             pinned = true;
         } else if !system.split_a_digit(domain, decide)? {
             return Ok(None);
+        }
+    }
+}
+
+impl Row {
+    /// The same equation, negated if all of its coefficients are negative.
+    fn with_positive_digits(self) -> Row {
+        if self.coefficients.iter().any(|c| *c > 0) {
+            return self;
+        }
+        Row {
+            coefficients: self.coefficients.iter().map(|c| -c).collect(),
+            value: self.value.neg(),
         }
     }
 }
@@ -235,6 +256,7 @@ impl System {
         candidates.extend(self.reduced()?.into_iter().filter(pure));
         candidates.extend(mixed);
         for (origin, row) in candidates {
+            let row = row.with_positive_digits();
             let mut bases: Vec<i128> = row
                 .coefficients
                 .iter()
@@ -263,7 +285,7 @@ impl System {
                     .try_fold(Form::zero(), |sum, (d, k)| {
                         Ok::<_, Undecided>(sum.add(&unknowns[d].scale(&Poly::constant(*k))?))
                     })?;
-                let Some((least, _)) = interval(&form, domain, decide)? else {
+                let Some(least) = least_value(&form, domain, decide)? else {
                     continue;
                 };
                 let reach = form.sub(&Form::from(least.clone()));

@@ -16,6 +16,7 @@ use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::Expr;
 use systola_ir::system::visit::walk;
+use systola_ir::target::Machine;
 use systola_ir::{PortId, VarId};
 
 use crate::decide::{Decide, Undecided};
@@ -26,6 +27,8 @@ use crate::storage::links::crosses;
 use crate::storage::slots::{Part, Slots, bounds};
 
 mod arrays;
+pub mod look_back;
+mod whole;
 
 /// The arrays that together replace one array.
 pub struct Split {
@@ -48,7 +51,12 @@ pub enum Crossing {
 }
 
 /// Splits off one chain that crosses blocks, if the array has one.
-pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Crossing, Failure> {
+pub fn split(
+    array: &Array,
+    decide: &Decide,
+    slots: &Slots,
+    machine: &Machine,
+) -> Result<Crossing, Failure> {
     let crossing: Vec<VarId> = array
         .body
         .iter()
@@ -59,15 +67,26 @@ pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Crossing, 
             links.any(|l| crosses(array, l))
         })
         .collect();
+    let mut found: Option<Chain> = None;
+    let mut whole: Vec<Chain> = Vec::new();
     for cell in &crossing {
-        if let Some(chain) = Chain::of(array, decide, slots, *cell, &crossing)? {
-            return Ok(Crossing::Parts(Box::new(chain.split(array)?)));
+        let Ok(chain) = Chain::of(array, decide, slots, *cell)? else {
+            continue;
+        };
+        if !chain.comes_first(array, &crossing) {
+            continue;
+        }
+        if !chain.whole {
+            found = found.or(Some(chain));
+        } else if whole.iter().all(|other| other.runs_beside(&chain)) {
+            whole.push(chain);
         }
     }
-    Ok(if crossing.is_empty() {
-        Crossing::None
-    } else {
-        Crossing::Chains
+    Ok(match (found, crossing.as_slice()) {
+        _ if !whole.is_empty() => Crossing::Parts(Box::new(whole::split(&whole, array, machine)?)),
+        (Some(chain), _) => Crossing::Parts(Box::new(chain.split(array)?)),
+        (None, []) => Crossing::None,
+        (None, [_, ..]) => Crossing::Chains,
     })
 }
 
@@ -78,33 +97,62 @@ struct Chain {
     ports: Vec<PortId>,
     /// Does it run up along its block coordinate?
     up: bool,
+    /// Is it a plain sum, of which only the end is read?
+    whole: bool,
     /// The cells that the parts are computed from.
     cone: Vec<VarId>,
     /// Coordinates of the slots that distinguish the parts of a launch, with their least values and
     /// extents; the block coordinate is the last.
     axes: Vec<PartAxis>,
+    /// The other coordinates of a slot whose part is handed over.
+    fixed: Vec<FixedAxis>,
+    /// The block coordinate of the blocks in which the chain begins.
+    first: Form,
 }
 
 /// A coordinate of the slots, its least value and its extent.
 type PartAxis = (usize, Form, Form);
 
+/// A coordinate of the slots and its only value.
+type FixedAxis = (usize, Form);
+
+/// The coordinates that distinguish the parts, and the others.
+struct Axes {
+    distinct: Vec<PartAxis>,
+    fixed: Vec<FixedAxis>,
+}
+
 impl Chain {
-    /// The chain of a cell, if its parts can be combined before they are used.
+    /// Do the parts of two chains have the same places?
+    fn runs_beside(&self, other: &Chain) -> bool {
+        self.up == other.up && self.axes == other.axes
+    }
+
+    /// Can the parts be computed in a launch before all others?
+    fn comes_first(&self, array: &Array, crossing: &[VarId]) -> bool {
+        let mut others = self.cone.iter().filter(|c| **c != self.cell);
+        let launched = |p: &&Port| {
+            let by_launch = |l: &Link| l.realisation == Realisation::Launch;
+            self.cone.contains(&p.sink) && p.links.iter().any(by_launch)
+        };
+        !others.any(|c| crossing.contains(c)) && !array.ports.iter().any(|p| launched(&p))
+    }
+
+    /// The chain of a cell; the inner error says why its parts cannot be combined on their own.
     fn of(
         array: &Array,
         decide: &Decide,
         slots: &Slots,
         cell: VarId,
-        crossing: &[VarId],
-    ) -> Result<Option<Chain>, Failure> {
+    ) -> Result<Result<Chain, &'static str>, Failure> {
         let declared = &array.cells[cell.index()];
         let Role::Accumulation { op, .. } = declared.role else {
-            return Ok(None);
+            return Ok(Err("it is no sum"));
         };
         let joins = Joins::Term(op);
         let ports = own_ports(array, cell);
         let ([piece], []) = (array.pieces.as_slice(), array.tiles.as_slice()) else {
-            return Ok(None);
+            return Ok(Err("the mapping has several pieces or tiles that overlap"));
         };
         let entering = |port: &PortId| {
             let links = array.port(*port).links.iter();
@@ -120,43 +168,47 @@ impl Chain {
                 .collect();
             let this = match moved.as_slice() {
                 [(k, Some(by @ (1 | -1)))] => (*k, *by > 0),
-                _ => return Ok(None),
+                _ => {
+                    return Ok(Err(
+                        "it does not go from each block to the next one along one coordinate",
+                    ));
+                }
             };
             if *direction.get_or_insert(this) != this {
-                return Ok(None);
+                return Ok(Err("it goes along two coordinates of blocks"));
             }
         }
         let Some((along, up)) = direction else {
-            return Ok(None);
+            return Ok(Err("it stays in its block"));
         };
         let cone = cone(array, cell);
-        if cone.iter().any(|c| *c != cell && crossing.contains(c)) {
-            return Ok(None);
-        }
         if reads_cells(array, cell, &cone, &ports).contains(&cell) {
-            return Ok(None);
+            return Ok(Err("its terms depend on the sum itself"));
         }
-        let launched = |p: &&Port| {
-            let by_launch = |l: &Link| l.realisation == Realisation::Launch;
-            cone.contains(&p.sink) && p.links.iter().any(by_launch)
+        let Some(first) = first_block(array, decide, slots, declared, &ports, joins, along, up)?
+        else {
+            return Ok(Err("it begins in several blocks"));
         };
-        if array.ports.iter().any(|p| launched(&p)) {
-            return Ok(None);
-        }
-        if !begins_first(array, decide, slots, declared, &ports, joins, along, up)? {
-            return Ok(None);
-        }
-        let Some(axes) = axes(array, decide, slots, piece, cell, &ports, along)? else {
-            return Ok(None);
-        };
-        Ok(Some(Chain {
+        let mut chain = Chain {
             cell,
             joins,
             ports,
             up,
+            whole: false,
             cone,
-            axes,
-        }))
+            axes: Vec::new(),
+            fixed: Vec::new(),
+            first,
+        };
+        chain.whole = chain.is_whole(array, decide, slots, along)?;
+        Ok(match axes(array, decide, slots, piece, &chain, along)? {
+            None => Err("a coordinate beside that of the blocks changes along it"),
+            Some(Axes { distinct, fixed }) => Ok(Chain {
+                axes: distinct,
+                fixed,
+                ..chain
+            }),
+        })
     }
 }
 
@@ -187,8 +239,9 @@ fn reads_cells(array: &Array, cell: VarId, cone: &[VarId], own: &[PortId]) -> Ve
         .collect()
 }
 
-/// Do all chains begin in the first block in which they could begin?
-fn begins_first(
+/// The block coordinate at which all chains begin, the first at which they could begin; `None` if
+/// some begin elsewhere.
+fn first_block(
     array: &Array,
     decide: &Decide,
     slots: &Slots,
@@ -197,25 +250,22 @@ fn begins_first(
     joins: Joins,
     along: usize,
     up: bool,
-) -> Result<bool, Undecided> {
+) -> Result<Option<Form>, Undecided> {
     let at = &array.pieces[0].place[along];
     let Range { lo, hi } = &slots.ranges[along];
     let begins = cell.domain.clone().and(starts(&cell.body, ports, joins));
-    let later = if up {
-        lo.iter()
-            .map(|lo| Cond::cmp(Rel::Gt, at.clone(), lo.clone()))
-            .collect::<Vec<_>>()
-    } else {
-        hi.iter()
-            .map(|hi| Cond::cmp(Rel::Lt, at.plus(1), hi.clone()))
-            .collect()
+    let candidates: Vec<Form> = match up {
+        true => lo.clone(),
+        false => hi.iter().map(|hi| hi.plus(-1)).collect(),
     };
-    for later in later {
+    for first in candidates {
+        let rel = if up { Rel::Gt } else { Rel::Lt };
+        let later = Cond::cmp(rel, at.clone(), first.clone());
         if decide.is_empty(&begins.clone().and(later), array.dims.len())? {
-            return Ok(true);
+            return Ok(Some(first));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// The condition under which a body does not read the sum so far.
@@ -245,20 +295,23 @@ fn starts(body: &Expr, ports: &[PortId], joins: Joins) -> Cond {
     }
 }
 
-/// The coordinates that distinguish the parts. A coordinate that has the same value wherever a
-/// chain leaves a block is not needed. A coordinate that differs must be constant along a chain,
-/// since the parts of a chain are combined at one place along all axes but that of the blocks.
+/// The coordinates that distinguish the parts, and the others. A coordinate that has the same value
+/// wherever a part is handed over, at the points that leave a block or at all of a plain sum, is not
+/// needed. A coordinate that differs must be constant along a chain, since the parts of a chain are
+/// combined at one place along all axes but that of the blocks.
 fn axes(
     array: &Array,
     decide: &Decide,
     slots: &Slots,
     piece: &Piece,
-    cell: VarId,
-    ports: &[PortId],
+    chain: &Chain,
     along: usize,
-) -> Result<Option<Vec<PartAxis>>, Failure> {
+) -> Result<Option<Axes>, Failure> {
+    let ports = &chain.ports;
+    let domain = &array.cells[chain.cell.index()].domain;
     let n_place = array.place.len();
-    let mut axes = Vec::new();
+    let mut distinct = Vec::new();
+    let mut fixed = Vec::new();
     let within = |k: usize| match k.checked_sub(n_place) {
         None => true,
         Some(t) => array.time[t].level != TimeLevel::Launch,
@@ -266,6 +319,16 @@ fn axes(
     let others = (0..n_place + array.time.len()).filter(|k| *k != along && within(*k));
     for k in others.chain([along]) {
         let mut left = Vec::new();
+        if chain.whole {
+            left.push(Part {
+                cond: domain.clone().and(piece.cond.clone()),
+                value: match k.checked_sub(n_place) {
+                    None => piece.place[k].clone(),
+                    Some(t) => piece.time[t].clone(),
+                },
+                given: Vec::new(),
+            });
+        }
         for port in ports.iter().map(|p| array.port(*p)) {
             for link in port.links.iter().filter(|l| crosses(array, l)) {
                 let (form, gone) = match k.checked_sub(n_place) {
@@ -273,8 +336,7 @@ fn axes(
                     Some(t) => (&piece.time[t], &link.delay[t]),
                 };
                 left.push(Part {
-                    cond: array.cells[cell.index()]
-                        .domain
+                    cond: domain
                         .clone()
                         .and(piece.cond.clone())
                         .and(port.when.clone())
@@ -285,11 +347,14 @@ fn axes(
             }
         }
         let range = bounds(decide, array.dims.len(), left, &[])?;
-        let one = range.lo.iter().any(|lo| {
+        let one = range.lo.iter().find(|lo| {
             let mut ends = range.hi.iter();
             ends.any(|hi| hi.sub(lo).as_constant().is_some_and(|n| n <= 1))
         });
-        if one && k != along {
+        if let Some(only) = one
+            && k != along
+        {
+            fixed.push((k, only.clone()));
             continue;
         }
         let moves = |link: &Link| match k.checked_sub(n_place) {
@@ -309,9 +374,9 @@ fn axes(
             return Err(Undecided::NeedsSizes("a coordinate has no bound".into()).into());
         };
         let extent = hi.sub(&lo);
-        axes.push((k, lo, extent));
+        distinct.push((k, lo, extent));
     }
-    Ok(Some(axes))
+    Ok(Some(Axes { distinct, fixed }))
 }
 
 /// Removes blocks from the ranges that write no output and pass nothing to a later launch.

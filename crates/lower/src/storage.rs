@@ -4,7 +4,8 @@
 //! An array says which PE makes a value and which takes it. This module decides how the coordinates
 //! of its slots run on a machine ([`partition`]). For every value that is not used at once it
 //! chooses the storage: registers or shared memory of its block ([`queues`]), or global memory for
-//! [later launches](launches) or [other blocks](inter_block). It also decides which windows of
+//! [later launches](launches) or other blocks, which [wait](inter_block) for it or
+//! [look back](look_back). It also decides which windows of
 //! inputs are loaded into shared memory ([`windows`]). Nothing here emits a statement.
 
 use systola_ir::array::Array;
@@ -13,8 +14,10 @@ use systola_ir::target::Machine;
 
 use crate::decide::Decide;
 use crate::failure::Failure;
+use crate::split_sums::look_back::SplitChain;
 use crate::storage::inter_block::InterBlock;
 use crate::storage::launches::Launches;
+use crate::storage::look_back::PublishedChain;
 use crate::storage::partition::Partition;
 use crate::storage::shared_memory::SharedMemory;
 use crate::storage::slots::Slots;
@@ -25,6 +28,7 @@ pub mod circular;
 pub mod inter_block;
 pub mod launches;
 pub mod links;
+pub mod look_back;
 pub mod packing;
 pub mod partition;
 pub mod place;
@@ -47,6 +51,8 @@ pub struct Storage {
     pub inter_block: InterBlock,
     /// How blocks wait for each other, if they do.
     pub flags: Option<Flags>,
+    /// The sums that look back over blocks.
+    pub look_backs: Vec<PublishedChain>,
 }
 
 /// An array with the decisions from which its kernel is made.
@@ -66,6 +72,7 @@ impl Storage {
         machine: &Machine,
         slots: Slots,
         partition: Partition,
+        chains: &[SplitChain],
         program: &mut Program,
     ) -> Result<Storage, Failure> {
         let launches = Launches::declare(array, decide, program)?;
@@ -74,6 +81,10 @@ impl Storage {
         if let Some(flags) = &flags {
             circular::fold(array, flags, &partition, &mut inter_block, program)?;
         }
+        let look_backs = chains.iter().map(|chain| {
+            PublishedChain::declare(array, &slots, &partition, flags.as_ref(), chain, program)
+        });
+        let look_backs = look_backs.collect::<Result<_, _>>()?;
         let shared = SharedMemory::declare(array, decide, machine, &slots, &partition)?;
         Ok(Storage {
             slots,
@@ -82,6 +93,7 @@ impl Storage {
             launches,
             inter_block,
             flags,
+            look_backs,
         })
     }
 }

@@ -5,6 +5,7 @@ use systola_ir::Diagnostic;
 use systola_ir::array::Realisation;
 use systola_ir::target::{Machine, Simd};
 use systola_lower::localise::localise;
+use systola_lower::names::LANES;
 use systola_lower::pipeline::{Analysed, analyse, compile};
 use systola_lower::report::Scope;
 use systola_lower::watch::unwatched;
@@ -68,7 +69,7 @@ fn refused(system: &str, mapping: &str, code: &str) -> Diagnostic {
 fn a_sum_is_serialised_in_the_order_of_the_mapping() {
     let text = |mapping: &str| {
         let module = parse_module(&format!("{CORE} mapping m of conv {{ {mapping} }}")).unwrap();
-        let localised = localise(&module.systems[0], Some(&module.mappings[0])).unwrap();
+        let localised = localise(&module.systems[0], Some(&module.mappings[0]), LANES).unwrap();
         localised.system.to_string()
     };
     let up = text("lane = c; time = q;");
@@ -94,7 +95,7 @@ fn a_sum_is_serialised_in_the_order_of_the_mapping() {
 fn a_localised_system_comes_back_unchanged() {
     let module = parse_module(MATMUL).unwrap();
     assert_eq!(
-        localise(&module.systems[0], None).unwrap().system,
+        localise(&module.systems[0], None, LANES).unwrap().system,
         module.systems[0]
     );
 }

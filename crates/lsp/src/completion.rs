@@ -262,7 +262,7 @@ impl Offer {
             ["sum" | "broadcast"] => {
                 return self.names(|k| matches!(k, NameKind::Variable | NameKind::Generated));
             }
-            ["check" | "trust" | "auto" | "flags"] => return,
+            ["check" | "trust" | "auto" | "flags" | "look_back"] => return,
             ["forward" | "read", _] => {
                 return self.some_words(Place::DirectiveClause, &["along"]);
             }

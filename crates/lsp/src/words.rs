@@ -565,6 +565,12 @@ pub const WORDS: &[Word] = &[
         "flags;",
     ),
     word(
+        "look_back",
+        &[Mapping],
+        "Sums that may be regrouped cross blocks within a launch: each block looks back over what earlier blocks have published.",
+        "look_back;",
+    ),
+    word(
         "func",
         &[Mapping],
         "Table 1: a function of the paper, with its type, iterators and residence.",

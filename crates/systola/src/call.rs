@@ -26,7 +26,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An array that is read: a slice, a vector, an array of `ndarray` or a view of one.
+    /// An array that is read: a slice, a vector or, with the feature `ndarray`, an array of that
+    /// crate or a view of one.
     pub fn input(mut self, name: &'a str, array: impl Into<View<'a>>) -> Self {
         self.inputs.push((name, array.into()));
         self

@@ -141,6 +141,45 @@ $Q index_t take_block_id(int32_t *counter)
     return block_id;
 }
 
+#: publish
+// Publishes 32 bits with a state, in one access.
+$Q void publish_$N(uint64_t *place, $T value, uint32_t state)
+{
+    uint32_t bits = 0;
+    *reinterpret_cast<$T *>(&bits) = value;
+    *(volatile uint64_t *)place = (uint64_t)state << 32 | bits;
+}
+
+#: published
+// The state of what is published, and its value; 0 if there is none yet.
+$Q uint32_t published_$N(const uint64_t *place, $T *value)
+{
+    const uint64_t word = *(const volatile uint64_t *)place;
+    const uint32_t bits = (uint32_t)word;
+    *value = *reinterpret_cast<const $T *>(&bits);
+    return (uint32_t)(word >> 32);
+}
+
+#: publish_wide
+// Publishes 64 bits, each half with a state.
+$Q void publish_$N(uint64_t *place, $T value, uint32_t state)
+{
+    const uint64_t bits = *reinterpret_cast<const uint64_t *>(&value);
+    ((volatile uint64_t *)place)[0] = (uint64_t)state << 32 | (uint32_t)bits;
+    ((volatile uint64_t *)place)[1] = (uint64_t)state << 32 | bits >> 32;
+}
+
+#: published_wide
+// The state of what is published, and its value; 0 if there is none yet or the halves differ.
+$Q uint32_t published_$N(const uint64_t *place, $T *value)
+{
+    const uint64_t low = ((const volatile uint64_t *)place)[0];
+    const uint64_t high = ((const volatile uint64_t *)place)[1];
+    const uint64_t bits = high << 32 | (uint32_t)low;
+    *value = *reinterpret_cast<const $T *>(&bits);
+    return low >> 32 == high >> 32 ? (uint32_t)(low >> 32) : 0;
+}
+
 #: claim_fault
 // Is this the first fault of the run?
 $Q bool claim_fault(int32_t *faults, int32_t site)

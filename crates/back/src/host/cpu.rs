@@ -1,10 +1,10 @@
 //! A program in C: kernels, and a `main` that runs their blocks on all threads where the compiler
 //! knows OpenMP.
 
-use systola_ir::kernel::visit::any;
-use systola_ir::kernel::{Kernel, Program, Stmt, VarKind};
+use systola_ir::kernel::{Program, VarKind};
 use systola_ir::target::Simd;
 
+use super::notes::waits;
 use super::{Api, CLOCK, Printer, Scope, grid, notes, print, shared_bytes, stored};
 use crate::artifact::Artifact;
 use crate::context::Context;
@@ -31,11 +31,6 @@ pub fn program(program: &Program, simd: Simd, defaults: &[Option<i128>]) -> Resu
 
 struct Cpu<'a>(&'a Artifact);
 
-/// Do blocks wait for each other?
-fn has_flags(kernel: &Kernel) -> bool {
-    any(&kernel.body, &|stmt| matches!(stmt, Stmt::Await { .. }))
-}
-
 impl Api for Cpu<'_> {
     fn handed_over(&self, printer: &Printer<'_>, buffer: usize) -> Result<String, Fault> {
         let ty = c_type(stored(printer.program.buffers[buffer].ty))?;
@@ -58,7 +53,7 @@ impl Api for Cpu<'_> {
         let (columns, rows) = grid(cx)?;
         let entry = &self.0.kernels[kernel];
         let bytes = shared_bytes(cx, &entry.shared, "scratch_of")?;
-        let one_by_one = has_flags(cx.kernel);
+        let one_by_one = waits(cx.kernel);
         let (sizes, args) = (list(scope.params.clone()), list(args));
         lines.push(&format!("const int64_t sizes[] = {{{sizes}}};"));
         lines.push(&format!("const int64_t args[] = {{{args}}};"));

@@ -576,9 +576,12 @@ impl<'a> Notes<'a> {
     }
 }
 
-fn waits(kernel: &Kernel) -> bool {
+/// Do blocks wait for each other?
+pub(super) fn waits(kernel: &Kernel) -> bool {
     use systola_ir::kernel::{Stmt, visit::any};
-    any(&kernel.body, &|stmt| matches!(stmt, Stmt::Await { .. }))
+    any(&kernel.body, &|stmt| {
+        matches!(stmt, Stmt::Await { .. } | Stmt::LookBack(_))
+    })
 }
 
 fn extremum(forms: &[Form], which: &str, params: &[String], dims: &[String]) -> String {

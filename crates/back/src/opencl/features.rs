@@ -10,6 +10,8 @@ pub struct Features {
     pub functions: Functions,
     /// Are there atomics with acquire and release semantics for all blocks of a launch?
     pub flags: bool,
+    /// Are there atomics on 64 bits?
+    pub wide_atomics: bool,
     /// Is there arithmetic on f64?
     pub doubles: bool,
     /// The largest number of threads of a block.
@@ -36,6 +38,7 @@ impl Features {
             links: Links::Shuffles(WarpSizes::of(&[8, 16, 32])),
             functions: Functions::Khronos { relative: true },
             flags: true,
+            wide_atomics: true,
             doubles: true,
             most_threads: 1024,
             value_bytes: 0,

@@ -49,6 +49,61 @@ $Q index_t take_block_id(__global int32_t *counter, __local int32_t *id)
     return block_id;
 }
 
+#: publish
+// Publishes 32 bits with a state, in one access.
+$Q void publish_$N(__global uint64_t *place, $T value, uint32_t state)
+{
+    union {
+        uint32_t bits;
+        $T value;
+    } both;
+    both.bits = 0;
+    both.value = value;
+    atom_xchg((volatile __global ulong *)place, (uint64_t)state << 32 | both.bits);
+}
+
+#: published
+// The state of what is published, and its value; 0 if there is none yet.
+$Q uint32_t published_$N(__global uint64_t *place, $T *value)
+{
+    const uint64_t word = atom_add((volatile __global ulong *)place, 0);
+    union {
+        uint32_t bits;
+        $T value;
+    } both;
+    both.bits = (uint32_t)word;
+    *value = both.value;
+    return (uint32_t)(word >> 32);
+}
+
+#: publish_wide
+// Publishes 64 bits, each half with a state.
+$Q void publish_$N(__global uint64_t *place, $T value, uint32_t state)
+{
+    union {
+        uint64_t bits;
+        $T value;
+    } both;
+    both.value = value;
+    atom_xchg((volatile __global ulong *)place, (uint64_t)state << 32 | (uint32_t)both.bits);
+    atom_xchg((volatile __global ulong *)place + 1, (uint64_t)state << 32 | both.bits >> 32);
+}
+
+#: published_wide
+// The state of what is published, and its value; 0 if there is none yet or the halves differ.
+$Q uint32_t published_$N(__global uint64_t *place, $T *value)
+{
+    const uint64_t low = atom_add((volatile __global ulong *)place, 0);
+    const uint64_t high = atom_add((volatile __global ulong *)place + 1, 0);
+    union {
+        uint64_t bits;
+        $T value;
+    } both;
+    both.bits = high << 32 | (uint32_t)low;
+    *value = both.value;
+    return low >> 32 == high >> 32 ? (uint32_t)(low >> 32) : 0;
+}
+
 #: claim_fault
 // Is this the first fault of the run?
 $Q bool claim_fault(__global int32_t *faults, int32_t site)

@@ -412,6 +412,46 @@ $Q int64_t take_block_id(int32_t *counter)
     return __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
 }
 
+#: publish
+// Publishes 32 bits with a state, in one access.
+$Q void publish_$N(uint64_t *place, $T value, uint32_t state)
+{
+    uint32_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    __atomic_store_n(place, (uint64_t)state << 32 | bits, __ATOMIC_RELAXED);
+}
+
+#: published
+// The state of what is published, and its value; 0 if there is none yet.
+$Q uint32_t published_$N(const uint64_t *place, $T *value)
+{
+    const uint64_t word = __atomic_load_n(place, __ATOMIC_RELAXED);
+    const uint32_t bits = (uint32_t)word;
+    memcpy(value, &bits, sizeof *value);
+    return (uint32_t)(word >> 32);
+}
+
+#: publish_wide
+// Publishes 64 bits, each half with a state.
+$Q void publish_$N(uint64_t *place, $T value, uint32_t state)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof value);
+    __atomic_store_n(place, (uint64_t)state << 32 | (uint32_t)bits, __ATOMIC_RELAXED);
+    __atomic_store_n(place + 1, (uint64_t)state << 32 | bits >> 32, __ATOMIC_RELAXED);
+}
+
+#: published_wide
+// The state of what is published, and its value; 0 if there is none yet or the halves differ.
+$Q uint32_t published_$N(const uint64_t *place, $T *value)
+{
+    const uint64_t low = __atomic_load_n(place, __ATOMIC_RELAXED);
+    const uint64_t high = __atomic_load_n(place + 1, __ATOMIC_RELAXED);
+    const uint64_t bits = high << 32 | (uint32_t)low;
+    memcpy(value, &bits, sizeof *value);
+    return low >> 32 == high >> 32 ? (uint32_t)(low >> 32) : 0;
+}
+
 #: claim_fault
 // Is this the first fault of the run?
 static __attribute__((noinline, cold, unused)) bool claim_fault(int32_t *faults, int32_t site)

@@ -10,6 +10,7 @@ use systola_driver::{Target, check_mapping};
 use systola_explore::choose::Choice;
 use systola_lower::localise::localise;
 use systola_lower::lower_kernel::{EMIT, NEST};
+use systola_lower::names::LANES;
 use systola_lower::passes::{Pass, passes};
 use systola_lower::watch::Watch;
 
@@ -146,7 +147,8 @@ pub fn run(args: &Args) -> Outcome {
         }
         Stage::Localise => {
             let (system, choice) = selected()?;
-            let localised = localise(system, Some(&choice.mapping)).map_err(|d| source.fail(&d))?;
+            let localised =
+                localise(system, Some(&choice.mapping), LANES).map_err(|d| source.fail(&d))?;
             let _ = write!(text, "{}", localised.system);
         }
         Stage::Array => {

@@ -22,7 +22,8 @@ use systola_interp::{
 };
 use systola_ir::codes::run as codes;
 use systola_ir::mapping::Mapping;
-use systola_ir::system::System;
+use systola_ir::system::visit::walk;
+use systola_ir::system::{Dim, Expr, System};
 use systola_ir::{Diagnostic, Scalar, Span};
 use systola_jit::cpu::Error;
 use systola_rt::{Deadline, Element, HostArray};
@@ -294,17 +295,30 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             let widest = own.map(|s| s.bound).reduce(f64::max);
             let bound = match widest {
                 Some(widest) => BEYOND_SAMPLE * widest,
-                None => usual(tensor.ty()) * largest(tensor),
+                None => self.without_sample(tensor),
             };
             (name.clone(), bound)
         });
         bounds.collect()
     }
 
+    /// Of very long sums no element is evaluated. What n additions in two orders may differ by,
+    /// where partial sums grow as those of terms of either sign do, or as those of one sign.
+    fn without_sample(&self, tensor: &Tensor) -> f64 {
+        let usual = usual(tensor.ty());
+        let terms = longest_sum(self.problem.system, &self.params) as f64;
+        let inputs = self.inputs.values().map(largest);
+        let term = inputs.fold(1.0, f64::max);
+        // A rounding is a hundredth of the usual tolerance or less.
+        let rounding = usual / 100.0;
+        usual * largest(tensor) + rounding * (terms * term + terms.sqrt() * largest(tensor))
+    }
+
     fn draw_sample(&self, lowered: &Lowered) -> Vec<Sample> {
         // The approximate number of terms in the sum of one result.
         let counts = lowered.checked.report.counts.as_ref();
-        let each = counts.map_or(1, |c| c.points / c.outputs.max(1)).max(1);
+        let each = counts.map_or(1, |c| c.points / c.outputs.max(1));
+        let each = each.max(longest_sum(self.problem.system, &self.params));
         let count = (TERMS / each).min(SAMPLED as i128);
         if count < 1 {
             return Vec::new();
@@ -316,6 +330,29 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         };
         sample_system(self.problem.system, &self.params, &self.inputs, &options).unwrap_or_default()
     }
+}
+
+/// The number of terms of the longest sum or prefix whose range is the same at all points; at least
+/// 1.
+fn longest_sum(system: &System, params: &[i128]) -> i128 {
+    let extent = |dim: &Dim| {
+        let (lo, hi) = dim.range.as_ref()?;
+        Some(hi.eval(params, &[]).ok()? - lo.eval(params, &[]).ok()?)
+    };
+    let is_constant = |dim: &&Dim| {
+        let range = dim.range.as_ref();
+        range.is_some_and(|(lo, hi)| lo.dims().is_empty() && hi.dims().is_empty())
+    };
+    let mut prefixes = Vec::new();
+    for var in &system.vars {
+        walk(&var.body, &mut |expr| {
+            if let Expr::Scan { dim, .. } = expr {
+                prefixes.push(system.dim(*dim));
+            }
+        });
+    }
+    let sums = system.bound.iter().chain(prefixes).filter(is_constant);
+    sums.filter_map(extent).max().unwrap_or(1).max(1)
 }
 
 /// The parameters that are constants in the kernels.

@@ -150,7 +150,7 @@ impl Walk<'_> {
             Stmt::Fault { bad, .. } => {
                 self.begin(self.values[bad.index()], 1.0);
             }
-            Stmt::Await { .. } | Stmt::DynamicBlock { .. } => {
+            Stmt::Await { .. } | Stmt::DynamicBlock { .. } | Stmt::LookBack(_) => {
                 self.begin(0.0, self.latencies.flag);
                 self.clock += self.latencies.flag;
             }

@@ -335,6 +335,7 @@ impl Compiler<'_, '_> {
             | Stmt::Barrier
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
+            | Stmt::LookBack(_)
             | Stmt::Comment(_) => {}
             Stmt::LoadWide { to, from, .. } => {
                 let lanes = self.kernel.loading_lanes(to);

@@ -7,7 +7,7 @@
 
 use affine::{Int, Matrix};
 use systola_ir::mapping::{
-    Direction, DirectiveKind, Mapping, NameExpr, PlaceLevel, SumOrder, TimeLevel,
+    Direction, DirectiveKind, Mapping, NameExpr, PlaceLevel, SumStage, TimeLevel,
 };
 use systola_rt::Deadline;
 
@@ -463,18 +463,18 @@ impl Design {
             }
         }
         for (sum, order) in axes.sums.iter().zip(&self.sums) {
-            let order = match order {
-                Serialisation::Tree => SumOrder::Tree,
+            let stage = match order {
+                Serialisation::Tree => SumStage::Tree(Vec::new()),
                 Serialisation::Along(list) => {
                     let named = |(axis, direction): &(usize, Direction)| {
                         (axes.name(*axis).into(), *direction)
                     };
-                    SumOrder::Along(list.iter().map(named).collect())
+                    SumStage::Along(list.iter().map(named).collect())
                 }
             };
             text.line(DirectiveKind::Sum {
                 var: sum.var.as_str().into(),
-                order,
+                stages: vec![stage],
             });
         }
         text.finish(name, system)

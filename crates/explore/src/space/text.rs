@@ -3,7 +3,7 @@
 use systola_ir::mapping::Direction;
 use systola_ir::mapping::{
     Directive, DirectiveKind, Engine, Layout, Mapping, NameExpr, NameOp, PlaceLevel, Store,
-    SumOrder, TimeLevel, Transfer,
+    SumStage, TimeLevel, Transfer,
 };
 
 /// The name of the lanes of the target.
@@ -80,8 +80,20 @@ impl Text {
         overlap: Option<(i128, i128)>,
         periodic: bool,
     ) -> (String, String) {
-        let outer = self.fresh(format!("b{axis}"));
-        let inner = self.fresh(format!("{axis}{axis}"));
+        let names = [format!("b{axis}"), format!("{axis}{axis}")];
+        self.tile_named(axis, size, names, overlap, periodic)
+    }
+
+    /// The same with these names, or similar ones.
+    pub fn tile_named(
+        &mut self,
+        axis: &str,
+        size: NameExpr,
+        names: [String; 2],
+        overlap: Option<(i128, i128)>,
+        periodic: bool,
+    ) -> (String, String) {
+        let [outer, inner] = names.map(|name| self.fresh(name));
         self.line(DirectiveKind::Tile {
             dim: axis.into(),
             size,
@@ -110,7 +122,7 @@ impl Text {
         let order = along.iter().map(|name| ((*name).into(), Direction::Up));
         self.line(DirectiveKind::Sum {
             var: var.into(),
-            order: SumOrder::Along(order.collect()),
+            stages: vec![SumStage::Along(order.collect())],
         });
     }
 

@@ -122,6 +122,7 @@ impl<'a> Map<'a> {
                 self.broadcast.insert(var.text.clone());
             }
             DirectiveKind::Flags => self.flags = true,
+            DirectiveKind::LookBack => {}
             DirectiveKind::Reverse { bindings } => {
                 let bindings = bindings.iter().map(|(name, e)| (name.text.clone(), e));
                 self.reverse.extend(bindings);

@@ -54,7 +54,9 @@ pub(super) fn draw_mapping(sketch: &Sketch, n: usize, source: &mut Source) -> Dr
         45..=59 => task.tiled(&mut plan, source),
         60..=77 => task.overlapped(&mut plan, source),
         78..=83 => task.digits(&mut plan, source),
-        84..=88 => task.table1(&mut plan, source),
+        84..=86 => task.table1(&mut plan, source),
+        87..=91 => task.staged(&mut plan, source),
+        92..=95 => task.running(&mut plan, source),
         _ => task.anything(&mut plan, source),
     }
     task.vary(&mut plan, source);

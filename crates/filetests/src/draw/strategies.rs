@@ -286,6 +286,170 @@ impl Task<'_> {
         }
     }
 
+    /// A sum in stages: over time, then registers, lanes and blocks. Other iterators run in time,
+    /// in the hidden order, or are blocks.
+    pub(super) fn staged(&self, plan: &mut Plan, source: &mut Source) {
+        let Some((var, dims)) = self.sketch.sums.first() else {
+            return self.tiled(plan, source);
+        };
+        plan.traits.insert("sum in stages");
+        // One order holds for all sums over these iterators.
+        plan.tail.retain(|line| !line.starts_with("sum "));
+        let cut = source.pick(dims);
+        let name = &self.dims[cut];
+        let size = source.pick(&[2, 3, 4, 5]);
+        plan.head
+            .push(format!("tile {name} by {size} as (b{name}, {name}{name})"));
+        let (outer, inner) = (format!("b{name}"), format!("{name}{name}"));
+        let mut digits = vec![inner.clone()];
+        if source.chance(40) {
+            plan.head
+                .push(format!("tile {inner} by 2 as (c{name}, d{name})"));
+            digits = vec![format!("d{name}"), format!("c{name}")];
+        }
+        // Either index of the tile may be the serial one.
+        let mut serial = outer;
+        if digits.len() == 1 && source.chance(25) {
+            std::mem::swap(&mut serial, &mut digits[0]);
+        }
+        let others: Vec<usize> = dims.iter().copied().filter(|d| *d != cut).collect();
+        let mut first: Vec<String> = others.iter().rev().map(|d| self.dims[*d].clone()).collect();
+        first.push(serial.clone());
+        let along = match first.as_slice() {
+            [one] => one.clone(),
+            many => format!("({})", many.join(", ")),
+        };
+        let trees = match digits.as_slice() {
+            [one] => format!("tree {one}"),
+            many => format!("tree ({})", many.join(", ")),
+        };
+        plan.tail
+            .push(format!("sum {var} along {along} then {trees}"));
+        for digit in &digits {
+            let level = source.pick(&["lane", "lane", "reg", "block"]);
+            plan.place.push((level, digit.clone()));
+        }
+        for (d, sign) in &self.order {
+            if *d == cut {
+                continue;
+            }
+            let sign = if dims.contains(d) { 1 } else { *sign };
+            plan.time.push(("time", signed(sign, &self.dims[*d])));
+        }
+        plan.time.push(("time", serial));
+    }
+
+    /// Running sums that take no time: a recurrence goes through registers, lanes and blocks. Other
+    /// iterators run in time, in the hidden order, or are blocks.
+    pub(super) fn running(&self, plan: &mut Plan, source: &mut Source) {
+        let numbers = self.numbers();
+        let along = |d: usize| {
+            let only = |e: &&Vec<i64>| e[d] != 0 && e.iter().filter(|x| **x != 0).count() == 1;
+            numbers.iter().any(|e| only(&e))
+        };
+        let n = self.sketch.dims.len();
+        let candidates: Vec<usize> = (0..n).filter(|d| along(*d)).collect();
+        if candidates.is_empty() {
+            return self.tiled(plan, source);
+        }
+        let cut = source.pick(&candidates);
+        let name = self.dims[cut].clone();
+        let beside: Vec<usize> = (0..self.dims.len()).filter(|d| *d != cut).collect();
+        if !beside.is_empty() && source.chance(30) {
+            return self.running_beside(cut, source.pick(&beside), plan, source);
+        }
+        let lanes = source.pick(&["L", "L", "2", "3", "4"]);
+        let (registers, vectors) = (source.pick(&[1, 2, 3, 4]), source.pick(&[1, 1, 2, 3]));
+        let vector = match registers {
+            1 => lanes.to_string(),
+            r => format!("{r}*{lanes}"),
+        };
+        let piece = match vectors {
+            1 => vector.clone(),
+            v => format!("{v}*{vector}"),
+        };
+        let mut whole = name.clone();
+        if source.chance(15) {
+            let size = format!("{}*{piece}", source.int(1, 3));
+            plan.head
+                .push(format!("tile {name} by {size} as (g{name}, u{name})"));
+            plan.time.push(("launch", format!("g{name}")));
+            plan.traits.insert("launch");
+            whole = format!("u{name}");
+        }
+        plan.head.push(format!(
+            "tile {whole} by {piece} as (b{name}, {name}{name})"
+        ));
+        plan.place.push(("block", format!("b{name}")));
+        let mut term = format!("{name}{name}");
+        if vectors > 1 {
+            plan.head
+                .push(format!("tile {term} by {vector} as (v{name}, w{name})"));
+            plan.place.push(("reg", format!("v{name}")));
+            term = format!("w{name}");
+        }
+        if registers > 1 {
+            plan.head
+                .push(format!("tile {term} by {registers} as (l{name}, r{name})"));
+            plan.place.push(("reg", format!("r{name}")));
+            term = format!("l{name}");
+        }
+        plan.place.push(("lane", term));
+        for (d, sign) in self.order.iter().filter(|(d, _)| *d != cut) {
+            let form = signed(*sign, &self.dims[*d]);
+            match source.below(4) {
+                0 => plan.place.push(("block", self.dims[*d].clone())),
+                _ => plan.time.push(("time", form)),
+            }
+        }
+        self.across_blocks(plan, source);
+    }
+
+    /// Running sums through registers and blocks, or through blocks alone. Lanes are along another
+    /// iterator, and each has sums of its own.
+    fn running_beside(&self, cut: usize, other: usize, plan: &mut Plan, source: &mut Source) {
+        let (name, lane) = (&self.dims[cut], &self.dims[other]);
+        match source.int(1, 4) {
+            1 => plan.place.push(("block", name.clone())),
+            rows => {
+                plan.head
+                    .push(format!("tile {name} by {rows} as (b{name}, r{name})"));
+                plan.place.push(("block", format!("b{name}")));
+                plan.place.push(("reg", format!("r{name}")));
+            }
+        }
+        let lanes = source.pick(&["L", "L", "3", "4"]);
+        plan.head
+            .push(format!("tile {lane} by {lanes} as (v{lane}, l{lane})"));
+        plan.place.push(("lane", format!("l{lane}")));
+        match source.below(3) {
+            0 => plan.time.push(("time", format!("v{lane}"))),
+            1 => plan.place.push(("reg", format!("v{lane}"))),
+            _ => plan.place.push(("block", format!("v{lane}"))),
+        }
+        for (d, sign) in self.order.iter().filter(|(d, _)| ![cut, other].contains(d)) {
+            plan.time.push(("time", signed(*sign, &self.dims[*d])));
+        }
+        plan.traits.insert("lanes beside a running sum");
+        self.across_blocks(plan, source);
+    }
+
+    /// How the running sums of a plan cross blocks.
+    fn across_blocks(&self, plan: &mut Plan, source: &mut Source) {
+        if !plan.time.iter().any(|(level, _)| *level == "time") {
+            plan.time.push(("time", "0".into()));
+        }
+        plan.traits.insert("pieces of a running sum");
+        match source.below(4) {
+            0 => {}
+            1 => plan.tail.push("flags".into()),
+            _ => {
+                plan.tail.push("look_back".into());
+                plan.traits.insert("look_back");
+            }
+        }
+    }
+
     /// Sweeps in overlapped tiles: the first of the hidden order runs, another iterator is tiled.
     pub(super) fn overlapped(&self, plan: &mut Plan, source: &mut Source) {
         let candidates: Vec<usize> = (0..self.sketch.dims.len())

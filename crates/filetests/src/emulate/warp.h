@@ -89,6 +89,23 @@ template <typename T> static T __shfl_down_sync(unsigned, T value, unsigned by, 
     return lane + (int)by >= width ? value : got;
 }
 
+static unsigned __ballot_sync(unsigned, bool holds)
+{
+    const int lane = threadIdx.x % WARP_THREADS, warp = threadIdx.x - lane;
+    travelling[threadIdx.x][0] = holds;
+    give_way(WARP, "__ballot_sync");
+    unsigned found = 0;
+    for (unsigned n = 0; n < WARP_THREADS; n++)
+        found |= (unsigned)(travelling[warp + n][0] != 0) << n;
+    give_way(WARP, "__ballot_sync");
+    return found;
+}
+
+static inline int __ffs(unsigned bits)
+{
+    return __builtin_ffs((int)bits);
+}
+
 static inline int atomicAdd(int *at, int by)
 {
     const int before = *at;

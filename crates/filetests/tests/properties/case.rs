@@ -12,6 +12,7 @@ use systola_ir::diag::Kind;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_lower::localise::localise;
+use systola_lower::names::LANES;
 use systola_lower::report::Scope;
 
 use crate::tally::Tally;
@@ -61,7 +62,7 @@ impl Case<'_> {
     }
 
     pub fn tried(&self, params: &[i128]) -> Result<Verdict, String> {
-        let localised = localise(self.system, Some(self.mapping))
+        let localised = localise(self.system, Some(self.mapping), LANES)
             .map_err(|errors| format!("not localised: {}", errors[0]))?;
         let brute = Brute::new(&localised.system, &localised.sums, self.mapping, params)?;
         brute.verdict()

@@ -7,6 +7,7 @@ use systola_filetests::brute::{Brute, Fault};
 use systola_ir::Diagnostic;
 use systola_ir::diag::Kind;
 use systola_lower::localise::localise;
+use systola_lower::names::LANES;
 use systola_lower::report::Scope;
 
 use crate::case::Case;
@@ -20,7 +21,7 @@ impl Case<'_> {
         sizes: &[BTreeMap<String, i128>],
         tally: &mut Tally,
     ) -> Result<(), String> {
-        let localised = localise(self.system, Some(self.mapping))
+        let localised = localise(self.system, Some(self.mapping), LANES)
             .map_err(|errors| format!("not localised: {}", errors[0]))?;
         for error in errors {
             let Some(fault) = Fault::of_code(error.code.id) else {

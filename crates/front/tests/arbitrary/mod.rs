@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr,
-    NameExprKind, NameOp, Order, PlaceLevel, Residence, Rows, Store, SumOrder, TimeLevel, Transfer,
+    NameExprKind, NameOp, Order, PlaceLevel, Residence, Rows, Store, SumStage, TimeLevel, Transfer,
 };
 use systola_ir::system::{
     Axis, Batch, Combine, Const, Dim, Expr, Function, Input, InputKind, Law, Module, Output, Param,
@@ -729,16 +729,18 @@ fn directive(rng: &mut Rng, depth: usize) -> Directive {
         5 => DirectiveKind::Read { input: name(rng) },
         6 => DirectiveKind::Sum {
             var: name(rng),
-            order: if rng.chance(30) {
-                SumOrder::Tree
-            } else {
-                SumOrder::Along(
-                    names(rng)
-                        .into_iter()
-                        .map(|n| (n, rng.pick(&[Direction::Up, Direction::Down])))
-                        .collect(),
-                )
-            },
+            stages: (0..=rng.below(3))
+                .map(|_| match rng.below(3) {
+                    0 => SumStage::Tree(Vec::new()),
+                    1 => SumStage::Tree(names(rng)),
+                    _ => SumStage::Along(
+                        names(rng)
+                            .into_iter()
+                            .map(|n| (n, rng.pick(&[Direction::Up, Direction::Down])))
+                            .collect(),
+                    ),
+                })
+                .collect(),
         },
         7 => DirectiveKind::Broadcast { var: name(rng) },
         8 => DirectiveKind::Transfer(Transfer {

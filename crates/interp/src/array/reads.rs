@@ -88,6 +88,7 @@ impl StepReads<'_> {
             | Realisation::Shuffle
             | Realisation::Shared
             | Realisation::Flags
+            | Realisation::LookBack
             | Realisation::Message
             | Realisation::Broadcast
             | Realisation::Tree => {

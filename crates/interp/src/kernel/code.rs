@@ -5,7 +5,9 @@ use systola_ir::form::Overflow;
 use systola_ir::kernel::census::{Event, events, fusible};
 use systola_ir::kernel::print::KernelText;
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Access, Kernel, Memory, Op, Program, Shape, Stmt, VarKind};
+use systola_ir::kernel::{
+    Access, BlockChain, Joins, Kernel, LookBack, Memory, Op, Program, Shape, Stmt, VarKind,
+};
 use systola_ir::{BinOp, Cond, DimId, Form, KernelId, Literal, RegId, Scalar, UnOp, ValueId};
 
 use crate::linear::{Linear, Test};
@@ -49,6 +51,23 @@ pub(super) struct FaultCode {
     pub bad: Slot,
     pub when: LaneTest,
     pub point: Vec<LaneForm>,
+}
+
+pub(super) struct ChainCode {
+    pub buffer: usize,
+    pub at: AccessCode,
+    pub terms: Vec<Slot>,
+    pub before: Vec<Slot>,
+}
+
+pub(super) struct LookBackCode {
+    pub chains: Vec<ChainCode>,
+    pub axis: usize,
+    pub up: bool,
+    pub earlier: Vec<Slot>,
+    pub later: Vec<Slot>,
+    pub body: Vec<(Slot, Compute)>,
+    pub joined: Vec<Slot>,
 }
 
 pub(super) enum Compute {
@@ -102,6 +121,7 @@ pub(super) enum Instr {
     Signal(AccessCode),
     Await(AccessCode, Linear),
     DynamicBlockId(usize, AccessCode),
+    LookBack(Box<LookBackCode>),
     Fault(FaultCode),
     End,
 }
@@ -152,7 +172,7 @@ impl<'a> Code<'a> {
         let regs = kernel.regs.iter().map(|r| slot(r.shape)).collect();
         let mut awaits = false;
         walk(&kernel.body, &mut |stmt| {
-            awaits |= matches!(stmt, Stmt::Await { .. });
+            awaits |= matches!(stmt, Stmt::Await { .. } | Stmt::LookBack(_));
         });
         let mut compiler = Compiler {
             program,
@@ -339,6 +359,7 @@ impl<'a> Compiler<'a, '_> {
             Stmt::DynamicBlock { var, counter } => {
                 Instr::DynamicBlockId(var.index(), self.access(counter, 1)?)
             }
+            Stmt::LookBack(look) => Instr::LookBack(Box::new(self.look_back(look)?)),
             Stmt::Fault {
                 faults: _,
                 site,
@@ -359,6 +380,48 @@ impl<'a> Compiler<'a, '_> {
         };
         self.push(instr, Some(stmt));
         Ok(())
+    }
+
+    fn look_back(&self, look: &LookBack) -> Result<LookBackCode, Overflow> {
+        let Joins {
+            earlier,
+            later,
+            body,
+            joined,
+        } = &look.joins;
+        let chain = |chain: &BlockChain| {
+            let at = &chain.at;
+            let uniform = at.forms().iter().all(|form| self.kernel.is_uniform(form));
+            Ok(ChainCode {
+                buffer: at.memory.buffer().map_or(0, |b| b.index()),
+                at: self.access(
+                    at,
+                    if uniform {
+                        1
+                    } else {
+                        self.kernel.lanes as usize
+                    },
+                )?,
+                terms: self.all(&chain.terms),
+                before: self.all(&chain.before),
+            })
+        };
+        let chains = look.chains.iter().map(chain);
+        let mut computed = Vec::new();
+        for stmt in body {
+            if let Stmt::Let(value, op) = stmt {
+                computed.push((self.value(*value), self.op(*value, op)?));
+            }
+        }
+        Ok(LookBackCode {
+            chains: chains.collect::<Result<_, _>>()?,
+            axis: look.axis,
+            up: look.up,
+            earlier: self.all(earlier),
+            later: self.all(later),
+            body: computed,
+            joined: self.all(joined),
+        })
     }
 
     fn value(&self, value: ValueId) -> Slot {

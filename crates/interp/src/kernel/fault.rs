@@ -161,6 +161,17 @@ pub enum FaultKind {
         value: i64,
         at_least: i64,
     },
+    /// A deadlock: all warps wait; this is the first, and looks back to an element that no block has
+    /// published.
+    NothingPublished {
+        array: String,
+        index: Vec<i64>,
+    },
+    /// A second part of a chain is published for one block.
+    PublishedTwice {
+        array: String,
+        index: Vec<i64>,
+    },
     /// An index, bound or condition leaves 64 bits.
     IndexOverflow,
     /// More statements than the options allow.
@@ -286,6 +297,14 @@ impl fmt::Display for FaultKind {
                 "a deadlock: {array}{} is {value}, awaited is {at_least}, and no other warp can continue",
                 show(index)
             ),
+            FaultKind::NothingPublished { array, index } => write!(
+                f,
+                "a deadlock: nothing is published at {array}{}, and no other warp can continue",
+                show(index)
+            ),
+            FaultKind::PublishedTwice { array, index } => {
+                write!(f, "{array}{} is published twice", show(index))
+            }
             FaultKind::IndexOverflow => f.write_str("an index leaves 64 bits"),
             FaultKind::StepLimit { limit } => {
                 write!(f, "more than {limit} statements were executed")

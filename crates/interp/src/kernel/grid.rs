@@ -17,11 +17,19 @@ use super::warp::{Blame, State, Warp};
 pub(super) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Random {
+    /// The generator of an order.
+    pub fn of(order: Order) -> Random {
+        Random::new(match order {
+            Order::InOrder | Order::Reversed => 0,
+            Order::Shuffled(seed) => seed,
+        })
+    }
+
+    fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -177,7 +185,7 @@ impl Launch<'_, '_, '_> {
             for w in arranged(block.warps.len(), self.order, self.random) {
                 let warp = &mut block.warps[w];
                 match warp.state {
-                    State::Ready | State::Awaiting { .. } => {
+                    State::Ready | State::Awaiting { .. } | State::LookingBack { .. } => {
                         let before = (warp.pc, warp.state);
                         let result = warp.run(self.machine, self.code, &mut block.state);
                         if let Err(blame) = result {
@@ -191,7 +199,7 @@ impl Launch<'_, '_, '_> {
             let is =
                 |state: fn(&State) -> bool| block.warps.iter().filter(|w| state(&w.state)).count();
             let done = is(|s| matches!(s, State::Done));
-            let awaiting = is(|s| matches!(s, State::Awaiting { .. }));
+            let awaiting = is(|s| matches!(s, State::Awaiting { .. } | State::LookingBack { .. }));
             if done == block.warps.len() {
                 return Ok(Progress::Done);
             }
@@ -222,9 +230,10 @@ impl Launch<'_, '_, '_> {
             let warp = &block.warps[other];
             let at = match warp.state {
                 State::Done => None,
-                State::Ready | State::AtBarrier | State::Awaiting { .. } => {
-                    Some(self.code.show(warp.pc))
-                }
+                State::Ready
+                | State::AtBarrier
+                | State::Awaiting { .. }
+                | State::LookingBack { .. } => Some(self.code.show(warp.pc)),
             };
             let blame = Blame::warp(FaultKind::DivergentBarrier { other, at });
             return Err(self.fault(block, first, blame));
@@ -268,6 +277,14 @@ impl Launch<'_, '_, '_> {
     fn deadlock(&self, resident: &[Block]) -> RunError {
         for block in resident {
             for (w, warp) in block.warps.iter().enumerate() {
+                if let State::LookingBack { buffer, position } = warp.state {
+                    let layout = &self.machine.globals[buffer].layout;
+                    let kind = FaultKind::NothingPublished {
+                        array: layout.name.clone(),
+                        index: layout.index_of(position),
+                    };
+                    return self.fault(block, w, Blame::warp(kind));
+                }
                 if let State::Awaiting {
                     buffer,
                     position,

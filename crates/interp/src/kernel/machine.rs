@@ -5,15 +5,17 @@ use std::collections::HashMap;
 use systola_ir::kernel::Memory;
 use systola_ir::kernel::census::{Counts, Event, touched};
 
+use super::Options;
 use super::fault::{Actor, FaultKind};
 use super::memory::{Kind, Store};
 use super::race::{Clock, Mark};
-use super::warp::{Blame, Scratch, Touch};
+use super::warp::{Blame, Chains, Scratch, Touch};
 
 /// Global memory and the state of the run.
 pub(super) struct Machine {
     pub globals: Vec<Store>,
     pub flags: Flags,
+    pub chains: Chains,
     /// Counts of each kernel.
     pub counts: Vec<Counts>,
     /// The current kernel.
@@ -41,7 +43,7 @@ pub(super) struct BlockState {
 }
 
 impl Machine {
-    pub fn new(globals: Vec<Store>, n_kernels: usize, step_limit: u64) -> Machine {
+    pub fn new(globals: Vec<Store>, n_kernels: usize, options: &Options) -> Machine {
         Machine {
             globals,
             flags: Flags::default(),
@@ -50,7 +52,8 @@ impl Machine {
             launch: 0,
             grid: Vec::new(),
             scratch: Scratch::default(),
-            step_limit,
+            step_limit: options.step_limit,
+            chains: Chains::new(options.order),
             steps: 0,
             stamp: 0,
         }

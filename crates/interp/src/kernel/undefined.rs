@@ -18,6 +18,8 @@ pub enum Why {
     Predicate,
     /// The source lane or operand does not exist.
     NoLane,
+    /// No block is before this one.
+    NoBlock,
     /// The index is outside the axes.
     NoElement,
     /// The operator has no result: an integer was divided by zero or raised to a negative power.
@@ -31,6 +33,7 @@ impl fmt::Display for Why {
             Why::Unwritten => "reads an element that was never written",
             Why::Predicate => "loads nothing where its predicate does not hold",
             Why::NoLane => "takes the value of a lane that there is not",
+            Why::NoBlock => "looks back from the first block of a chain",
             Why::NoElement => "looks up an element that there is not",
             Why::NoResult => "divides an integer by zero or raises it to a negative power",
         })

@@ -15,8 +15,10 @@ use super::race::{Clock, Mark};
 use super::undefined::{Cell, Undefined, Why};
 
 mod access;
+mod look_back;
 
 pub(super) use access::{Scratch, Touch};
+pub(super) use look_back::Chains;
 
 /// A fault without its context.
 pub(super) struct Blame {
@@ -63,6 +65,11 @@ pub(super) enum State {
         buffer: usize,
         position: usize,
         at_least: i64,
+    },
+    /// At a chain: the buffer, and a position where nothing or no sum is published yet.
+    LookingBack {
+        buffer: usize,
+        position: usize,
     },
     Done,
 }
@@ -189,6 +196,12 @@ impl Warp {
                 Instr::Await(flag, at_least) => {
                     let at_least = at_least.eval(&self.point).ok_or(Blame::overflow(None))?;
                     self.state = self.await_flag(machine, code, flag, at_least)?;
+                    if self.state != State::Ready {
+                        return Ok(());
+                    }
+                }
+                Instr::LookBack(look) => {
+                    self.state = self.look_back(machine, code, block, look)?;
                     if self.state != State::Ready {
                         return Ok(());
                     }

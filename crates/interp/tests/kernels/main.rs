@@ -3,6 +3,7 @@
 mod builder;
 mod errors;
 mod faults;
+mod look_back;
 mod orders;
 mod results;
 mod speed;

@@ -101,4 +101,10 @@ name, the mapping cannot use the name, since it could mean either.
     mapping m of band { tile i by lanes as (bi, ii); … }  // the lanes
 
 Write the other name for the lanes; to use the parameter in a mapping, call it something else.";
+    STAGES_NEED_LAW = "E0420", "stages of a sum whose order matters",
+"`sum Z along t then tree jj` adds up the terms of every `jj` first, and these sums then: terms that
+do not follow each other meet first. An operator of the language allows that in a `reduce`; a function
+must promise it.
+
+    fn longer(a: (i64, i64), b: (i64, i64)) -> (i64, i64) reorderable = select(a.0 >= b.0, a, b);";
 }

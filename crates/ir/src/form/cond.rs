@@ -175,7 +175,7 @@ impl Cond {
     }
 
     /// Applies a function to every form of the condition.
-    pub fn map(&self, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Cond, Overflow> {
+    pub fn map(&self, f: &dyn Fn(&Form) -> Result<Form, Overflow>) -> Result<Cond, Overflow> {
         let all = |parts: &[Cond]| parts.iter().map(|p| p.map(f)).collect::<Result<_, _>>();
         Ok(match self {
             Cond::Const(b) => Cond::Const(*b),

@@ -330,6 +330,10 @@ impl<'a> Launch<'a> {
                 self.access(flag)
             }
             Stmt::DynamicBlock { counter, .. } => self.access(counter),
+            Stmt::LookBack(look) => {
+                let mut chains = look.chains.iter();
+                chains.try_for_each(|chain| self.access(&chain.at))
+            }
             Stmt::Fault { when, point, .. } => {
                 self.cond(when)?;
                 point.iter().try_for_each(|form| self.form(form))

@@ -131,7 +131,10 @@ pub fn events(stmt: &Stmt, fusible: &[bool]) -> &'static [Event] {
         Stmt::Copy { .. } => &[Event::Copies],
         Stmt::Fault { .. } => &[Event::Index],
         Stmt::Barrier => &[Event::Barriers],
-        Stmt::Signal { .. } | Stmt::Await { .. } | Stmt::DynamicBlock { .. } => &[Event::Flags],
+        Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::DynamicBlock { .. }
+        | Stmt::LookBack(_) => &[Event::Flags],
         Stmt::Set(..)
         | Stmt::Prefetch { .. }
         | Stmt::CommitCopies

@@ -3,7 +3,7 @@
 //! included.
 
 use crate::id::{BufferId, RegId, ValueId};
-use crate::kernel::{Access, Kernel, Memory, Op, Shape, Stmt};
+use crate::kernel::{Access, BlockChain, Kernel, Memory, Op, Shape, Stmt};
 
 /// The effects of one statement or operation; any number of the fields may be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Effects<'a> {
     pub prefetch: Option<&'a Access>,
     /// The flag or counter that is read and written.
     pub flag: Option<&'a Access>,
+    /// The chains of blocks in which something is published and read.
+    pub chains: &'a [BlockChain],
     /// The buffer in which a fault is recorded.
     pub fault: Option<BufferId>,
     pub get: Option<RegId>,
@@ -55,7 +57,14 @@ impl<'a> Effects<'a> {
     fn accesses(&self) -> impl Iterator<Item = &'a Access> {
         let read = self.read.into_iter().map(|(from, _)| from);
         let write = self.write.into_iter().map(|(to, _)| to);
-        read.chain(write).chain(self.prefetch).chain(self.flag)
+        let one = read.chain(write).chain(self.prefetch);
+        one.chain(self.flags())
+    }
+
+    /// What it reads and writes of memory that blocks share while they run.
+    pub fn flags(&self) -> impl Iterator<Item = &'a Access> + use<'a> {
+        let chains = self.chains.iter().map(|chain| &chain.at);
+        self.flag.into_iter().chain(chains)
     }
 }
 
@@ -148,6 +157,10 @@ impl Stmt {
                 orders: Some(Scope::Block),
                 ..none
             },
+            Stmt::LookBack(look) => Effects {
+                chains: &look.chains,
+                ..none
+            },
             Stmt::Signal { flag: access }
             | Stmt::Await { flag: access, .. }
             | Stmt::DynamicBlock {
@@ -187,6 +200,7 @@ impl Stmt {
             Stmt::Copy { to, from, .. } => vec![from, to],
             Stmt::Signal { flag } | Stmt::Await { flag, .. } => vec![flag],
             Stmt::DynamicBlock { counter, .. } => vec![counter],
+            Stmt::LookBack(look) => look.chains.iter_mut().map(|chain| &mut chain.at).collect(),
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::CommitCopies

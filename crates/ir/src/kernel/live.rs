@@ -84,6 +84,10 @@ impl Walk<'_> {
                 self.list(otherwise);
                 self.join(before);
             }
+            Stmt::LookBack(look) => {
+                self.simple(stmt);
+                self.list(&look.joins.body);
+            }
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::LoadWide { .. }

@@ -194,6 +194,10 @@ impl<'a> KernelMagnitude<'a> {
                 self.access(flag);
             }
             Stmt::DynamicBlock { counter, .. } => self.access(counter),
+            Stmt::LookBack(look) => {
+                let chains = look.chains.iter();
+                chains.for_each(|chain| self.access(&chain.at));
+            }
             Stmt::Fault { when, point, .. } => {
                 self.cond(when);
                 point.iter().for_each(|form| self.form(form));

@@ -11,11 +11,11 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::form::{Cond, Form};
-use crate::id::{DimId, KernelId};
+use crate::id::{DimId, KernelId, ValueId};
 use crate::kernel::parse::lexer::quoted;
 use crate::kernel::{
-    Access, Buffer, BufferKind, Cache, FaultKind, FaultSite, Host, Kernel, Memory, Program, Shape,
-    Stmt, VarKind,
+    Access, BlockChain, Buffer, BufferKind, Cache, FaultKind, FaultSite, Host, Joins, Kernel,
+    Memory, Program, Shape, Stmt, VarKind,
 };
 use crate::mapping::Engine;
 use crate::scalar::Literal;
@@ -258,6 +258,12 @@ impl KernelText<'_> {
                     }
                     writeln!(f, "{indent}}}")?;
                 }
+                Stmt::LookBack(look) => {
+                    writeln!(f, "{indent}{} {{", self.stmt(stmt))?;
+                    self.write_body(f, &look.joins.body, depth + 1)?;
+                    let joined = join(look.joins.joined.iter().map(|v| self.shown(*v)));
+                    writeln!(f, "{indent}}} gives {joined};")?;
+                }
                 Stmt::Comment(_) => writeln!(f, "{indent}{}", self.stmt(stmt))?,
                 Stmt::Let(..)
                 | Stmt::Set(..)
@@ -366,6 +372,27 @@ impl KernelText<'_> {
                 self.form(at_least),
                 self.when(&flag.when)
             ),
+            Stmt::LookBack(look) => {
+                let names = |values: &[ValueId]| join(values.iter().map(|v| self.value(*v)));
+                let typed = |value: &ValueId| self.typed(&[*value]);
+                let chain = |chain: &BlockChain| {
+                    let before = join(chain.before.iter().map(typed));
+                    let terms = join(chain.terms.iter().map(|v| self.shown(*v)));
+                    format!("{before} = {terms} at {}", self.place(&chain.at))
+                };
+                let chains: Vec<String> = look.chains.iter().map(chain).collect();
+                let first = look.chains.first();
+                let when = first.map_or(String::new(), |chain| self.when(&chain.at.when));
+                let Joins { earlier, later, .. } = &look.joins;
+                format!(
+                    "look_back {} along {} {}{when}, where {} joins {}",
+                    chains.join(" and "),
+                    look.axis,
+                    if look.up { "up" } else { "down" },
+                    names(earlier),
+                    names(later),
+                )
+            }
             Stmt::DynamicBlock { var, counter } => {
                 let place = self.place(counter);
                 let when = self.when(&counter.when);

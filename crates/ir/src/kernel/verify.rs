@@ -60,8 +60,11 @@ impl Program {
                 }
                 BufferKind::Output { fill: Some(value) } => check(value, wrong),
                 BufferKind::Flags => {
-                    if buffer.ty != Scalar::I32 {
-                        wrong.push(format!("the flags {name} are {}, not i32", buffer.ty));
+                    if !matches!(buffer.ty, Scalar::I32 | Scalar::U64) {
+                        wrong.push(format!(
+                            "the flags {name} are {}, not i32 or u64",
+                            buffer.ty
+                        ));
                     }
                 }
                 BufferKind::Faults { sites } => self.verify_faults(buffer, sites, wrong),

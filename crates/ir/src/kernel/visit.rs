@@ -2,10 +2,10 @@
 
 use crate::form::{Cond, Form, Overflow};
 use crate::id::{DimId, RegId, ValueId};
-use crate::kernel::{Access, Host, Kernel, Memory, Op, Stmt, VarKind};
+use crate::kernel::{Access, BlockChain, Host, Joins, Kernel, LookBack, Memory, Op, Stmt, VarKind};
 
 /// Calls `f` on every statement, outer ones first, in the order in which they are written.
-pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
+pub fn walk<'a>(body: &'a [Stmt], f: &mut dyn FnMut(&'a Stmt)) {
     for stmt in body {
         f(stmt);
         for inner in stmt.bodies() {
@@ -15,7 +15,7 @@ pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
 }
 
 /// Is there such a statement?
-pub fn any(body: &[Stmt], is_such: &impl Fn(&Stmt) -> bool) -> bool {
+pub fn any(body: &[Stmt], is_such: &dyn Fn(&Stmt) -> bool) -> bool {
     body.iter().any(|stmt| {
         let mut bodies = stmt.bodies().into_iter();
         is_such(stmt) || bodies.any(|inner| any(inner, is_such))
@@ -24,7 +24,7 @@ pub fn any(body: &[Stmt], is_such: &impl Fn(&Stmt) -> bool) -> bool {
 
 /// Calls `f` on every statement, inner ones first, so that `f` may replace the statements in a
 /// body.
-pub fn walk_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
+pub fn walk_mut(body: &mut [Stmt], f: &mut dyn FnMut(&mut Stmt)) {
     for stmt in body {
         for inner in stmt.bodies_mut() {
             walk_mut(inner, f);
@@ -34,7 +34,7 @@ pub fn walk_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
 }
 
 /// Calls `f` on every step of the host, outermost first.
-pub fn walk_host<'a>(body: &'a [Host], f: &mut impl FnMut(&'a Host)) {
+pub fn walk_host<'a>(body: &'a [Host], f: &mut dyn FnMut(&'a Host)) {
     for step in body {
         f(step);
         match step {
@@ -110,6 +110,7 @@ impl Stmt {
             Stmt::If {
                 then, otherwise, ..
             } => vec![then, otherwise],
+            Stmt::LookBack(look) => vec![&look.joins.body],
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::LoadWide { .. }
@@ -136,6 +137,7 @@ impl Stmt {
             Stmt::If {
                 then, otherwise, ..
             } => vec![then, otherwise],
+            Stmt::LookBack(look) => vec![&mut look.joins.body],
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::LoadWide { .. }
@@ -155,13 +157,19 @@ impl Stmt {
         }
     }
 
-    /// The values that the statement itself reads; its bodies are not included.
+    /// The values that the statement itself reads; its bodies are not included. Of a look-back these
+    /// are also the results of its operation, which its body assigns.
     pub fn uses(&self) -> Vec<ValueId> {
         match self {
             Stmt::Let(_, op) => op.values(),
             Stmt::Set(_, value) | Stmt::Store { value, .. } => vec![*value],
             Stmt::StoreWide { values, .. } => values.clone(),
             Stmt::Fault { bad, .. } => vec![*bad],
+            Stmt::LookBack(look) => {
+                let mut values = look.terms();
+                values.extend(&look.joins.joined);
+                values
+            }
             Stmt::LoadWide { .. }
             | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
@@ -183,6 +191,11 @@ impl Stmt {
         match self {
             Stmt::Let(value, _) => vec![*value],
             Stmt::LoadWide { to, .. } => to.clone(),
+            Stmt::LookBack(look) => {
+                let Joins { earlier, later, .. } = &look.joins;
+                let before = look.chains.iter().flat_map(|chain| &chain.before);
+                before.chain(earlier).chain(later).copied().collect()
+            }
             Stmt::Set(..)
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
@@ -220,6 +233,7 @@ impl Stmt {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
+            | Stmt::LookBack(_)
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => None,
         }
@@ -247,6 +261,7 @@ impl Stmt {
             | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::Signal { .. }
+            | Stmt::LookBack(_)
             | Stmt::DynamicBlock { .. } => self
                 .accesses()
                 .into_iter()
@@ -308,7 +323,7 @@ pub fn rewrite(body: &[Stmt], by: &impl Rewrite) -> Result<Vec<Stmt>, Overflow> 
 /// A copy of the statements, with a function applied to every form.
 pub fn map_forms(
     body: &[Stmt],
-    f: &impl Fn(&Form) -> Result<Form, Overflow>,
+    f: &dyn Fn(&Form) -> Result<Form, Overflow>,
 ) -> Result<Vec<Stmt>, Overflow> {
     rewrite(body, &MapForms(f))
 }
@@ -319,6 +334,27 @@ fn rewrite_forms(list: &[Form], by: &impl Rewrite) -> Result<Vec<Form>, Overflow
 
 fn rewrite_values(list: &[ValueId], by: &impl Rewrite) -> Vec<ValueId> {
     list.iter().map(|value| by.value(*value)).collect()
+}
+
+fn rewrite_look_back(look: &LookBack, by: &impl Rewrite) -> Result<LookBack, Overflow> {
+    let chain = |chain: &BlockChain| {
+        Ok(BlockChain {
+            at: rewrite_access(&chain.at, by)?,
+            terms: rewrite_values(&chain.terms, by),
+            before: rewrite_values(&chain.before, by),
+        })
+    };
+    Ok(LookBack {
+        chains: look.chains.iter().map(chain).collect::<Result<_, _>>()?,
+        axis: look.axis,
+        up: look.up,
+        joins: Joins {
+            earlier: rewrite_values(&look.joins.earlier, by),
+            later: rewrite_values(&look.joins.later, by),
+            body: rewrite(&look.joins.body, by)?,
+            joined: rewrite_values(&look.joins.joined, by),
+        },
+    })
 }
 
 fn rewrite_access(access: &Access, by: &impl Rewrite) -> Result<Access, Overflow> {
@@ -398,6 +434,7 @@ fn rewrite_stmt(stmt: &Stmt, by: &impl Rewrite) -> Result<Stmt, Overflow> {
             flag: rewrite_access(flag, by)?,
             at_least: by.form(at_least)?,
         },
+        Stmt::LookBack(look) => Stmt::LookBack(Box::new(rewrite_look_back(look, by)?)),
         Stmt::DynamicBlock { var, counter } => Stmt::DynamicBlock {
             var: by.bound(*var),
             counter: rewrite_access(counter, by)?,
@@ -470,7 +507,7 @@ impl Kernel {
     /// The kernel with a function applied to every form of its body and of its grid.
     pub fn map_forms(
         &self,
-        f: &impl Fn(&Form) -> Result<Form, Overflow>,
+        f: &dyn Fn(&Form) -> Result<Form, Overflow>,
     ) -> Result<Kernel, Overflow> {
         let mut kernel = self.clone();
         let all = |list: &mut Vec<Form>| -> Result<(), Overflow> {

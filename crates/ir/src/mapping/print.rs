@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr,
-    NameExprKind, NameOp, Order, Residence, Rows, Store, SumOrder, Transfer,
+    NameExprKind, NameOp, Order, Residence, Rows, Store, SumStage, Transfer,
 };
 
 impl Display for Mapping {
@@ -72,16 +72,10 @@ impl Display for DirectiveKind {
                 write!(f, "forward {input} along {}", one_or_tuple(along))
             }
             DirectiveKind::Read { input } => write!(f, "read {input}"),
-            DirectiveKind::Sum { var, order } => match order {
-                SumOrder::Tree => write!(f, "sum {var} tree"),
-                SumOrder::Along(dims) => {
-                    let list: Vec<String> = dims.iter().map(directed).collect();
-                    match list.as_slice() {
-                        [one] => write!(f, "sum {var} along {one}"),
-                        many => write!(f, "sum {var} along ({})", many.join(", ")),
-                    }
-                }
-            },
+            DirectiveKind::Sum { var, stages } => {
+                let stages: Vec<String> = stages.iter().map(SumStage::to_string).collect();
+                write!(f, "sum {var} {}", stages.join(" then "))
+            }
             DirectiveKind::Broadcast { var } => write!(f, "broadcast {var}"),
             DirectiveKind::Transfer(transfer) => transfer.fmt(f),
             DirectiveKind::Unroll { name, factor } => match factor {
@@ -97,6 +91,7 @@ impl Display for DirectiveKind {
                 write!(f, "reverse ({})", list.join(", "))
             }
             DirectiveKind::Flags => write!(f, "flags"),
+            DirectiveKind::LookBack => write!(f, "look_back"),
             DirectiveKind::Func {
                 name,
                 ty,
@@ -187,6 +182,23 @@ fn one_or_tuple(forms: &[NameExpr]) -> String {
     match forms {
         [one] => one.to_string(),
         many => format!("({})", join(many)),
+    }
+}
+
+impl fmt::Display for SumStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, names) = match self {
+            SumStage::Along(dims) => ("along", dims.iter().map(directed).collect()),
+            SumStage::Tree(dims) => ("tree", dims.iter().map(Name::to_string).collect::<Vec<_>>()),
+        };
+        match names.as_slice() {
+            // `tree` alone takes all iterators.
+            [] if matches!(self, SumStage::Tree(_)) => f.write_str(word),
+            // After `tree` the bare word would begin the next stage.
+            [one] if one == "then" => write!(f, "{word} ({one})"),
+            [one] => write!(f, "{word} {one}"),
+            many => write!(f, "{word} ({})", many.join(", ")),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::system::Expr;
 
 /// Calls `f` on the expression and all below it, outermost first.
-pub fn walk<'a>(expr: &'a Expr, f: &mut impl FnMut(&'a Expr)) {
+pub fn walk<'a>(expr: &'a Expr, f: &mut dyn FnMut(&'a Expr)) {
     f(expr);
     for child in children(expr) {
         walk(child, f);
@@ -43,7 +43,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
 }
 
 /// Rebuilds an expression bottom-up: `f` gets each node after its operands have been rebuilt.
-pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> Result<Expr, E> {
+pub fn map_expr<E>(expr: &Expr, f: &mut dyn FnMut(Expr) -> Result<Expr, E>) -> Result<Expr, E> {
     let rebuilt = map_children(expr, &mut |child| map_expr(child, f))?;
     f(rebuilt)
 }

@@ -73,8 +73,8 @@ pub struct Builder {
     read_only: Vec<bool>,
     /// Shared arrays that are filled before anything in their scope reads them.
     pub staged: Vec<SharedId>,
-    /// The operation of each value, if operations are kept.
-    operations: Option<Vec<Op>>,
+    /// The operation of each value that a `Let` assigns, if operations are kept.
+    operations: Option<Vec<Option<Op>>>,
 }
 
 impl Builder {
@@ -106,7 +106,7 @@ impl Builder {
 
     /// The operation that computes a value, if it was kept.
     pub fn operation(&self, value: ValueId) -> Option<&Op> {
-        self.operations.as_ref()?.get(value.index())
+        self.operations.as_ref()?.get(value.index())?.as_ref()
     }
 
     pub fn finish(mut self) -> Kernel {
@@ -220,6 +220,24 @@ impl Builder {
         self.value(name, ty, Op::Shuffle { value, from })
     }
 
+    /// A value that a statement other than a `Let` assigns.
+    pub fn declare(&mut self, name: &str, ty: Scalar, shape: Shape) -> ValueId {
+        self.assigned(name, ty, shape, None)
+    }
+
+    fn assigned(&mut self, name: &str, ty: Scalar, shape: Shape, by: Option<Op>) -> ValueId {
+        self.kernel.values.push(Value {
+            name: name.to_string(),
+            ty,
+            shape,
+        });
+        let value = ValueId::from(self.kernel.values.len() - 1);
+        if let Some(kept) = &mut self.operations {
+            kept.push(by);
+        }
+        value
+    }
+
     /// The value of an operation; an equal value in scope is reused.
     pub fn value(&mut self, name: &str, ty: Scalar, op: Op) -> ValueId {
         affine::cancel::check();
@@ -235,15 +253,7 @@ impl Builder {
             return *value;
         }
         let shape = self.shape_of(&op);
-        self.kernel.values.push(Value {
-            name: name.to_string(),
-            ty,
-            shape,
-        });
-        let value = ValueId::from(self.kernel.values.len() - 1);
-        if let Some(kept) = &mut self.operations {
-            kept.push(op.clone());
-        }
+        let value = self.assigned(name, ty, shape, Some(op.clone()));
         self.push(Stmt::Let(value, op));
         if let Some(key) = key
             && let Some(scope) = self.known.last_mut()

@@ -5,7 +5,7 @@ use systola_ir::kernel::visit::walk_mut;
 use systola_ir::kernel::{Buffer, BufferKind, FaultSite, Kernel, Program, Stmt};
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Axis, Expr};
-use systola_ir::{BinOp, BufferId, Cond, Form, Scalar, Span};
+use systola_ir::{BinOp, BufferId, Cond, Form, Literal, Scalar, Span};
 
 /// What is known of the equation that is being evaluated.
 pub struct Faults {
@@ -41,12 +41,22 @@ pub fn may_fault(array: &Array, expr: &Expr) -> bool {
     let mut found = false;
     walk(expr, &mut |e| {
         found |= match e {
+            Expr::Binary(BinOp::Div | BinOp::Rem, _, by) if is_positive(by) => false,
             Expr::Lookup { .. } | Expr::Binary(BinOp::Div | BinOp::Rem | BinOp::Pow, ..) => true,
             Expr::Call(f, _) => may_fault(array, &array.functions[f.index()].body),
             _ => false,
         };
     });
     found
+}
+
+/// Is it a literal greater than zero?
+fn is_positive(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(_, Literal::Int(n)) => *n > 0,
+        Expr::Lit(_, Literal::Float(x)) => *x > 0.0,
+        _ => false,
+    }
 }
 
 /// Declares the buffer for the faults that kernels record, if there are any. `sites` has a list for

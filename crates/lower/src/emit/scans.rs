@@ -174,20 +174,20 @@ impl Emitter<'_> {
             return Ok(value);
         }
         let (joined, _) = self.on_path(&when, |e| {
-            e.combined(scan, name, arrived.clone(), Some(value.clone()), here)
+            e.combined(scan.joins, name, arrived.clone(), Some(value.clone()), here)
         })?;
         Ok(joined.zip(&value, &mut |a, b| self.b.choose(name, when.clone(), a, b)))
     }
 
-    fn combined(
+    pub(super) fn combined(
         &mut self,
-        scan: &Scan,
+        joins: Joins,
         name: &str,
         earlier: Bundle,
         later: Option<Bundle>,
         here: &Here<'_>,
     ) -> Result<Bundle, Failure> {
-        match (scan.joins, later) {
+        match (joins, later) {
             (Joins::Nothing, _) | (Joins::Term(_), None) => Ok(earlier),
             (Joins::Term(Combine::Op(op)), Some(later)) => {
                 // Operators of sums never fault.
@@ -278,8 +278,18 @@ impl Emitter<'_> {
         let values = match self.partition.walk {
             Pes::Known { .. } => {
                 let mut key = here.pe.clone();
-                if let Some(vector) = key.last_mut() {
-                    *vector -= scan.by.signum();
+                match (scan.returns(), scan.wraps()) {
+                    (Some(returns), Some(wraps)) => {
+                        let moved = returns.iter().zip(wraps);
+                        for (x, (by, wrap)) in key.iter_mut().zip(moved) {
+                            *x -= if *wrap == 0 { *by } else { 0 };
+                        }
+                    }
+                    _ => {
+                        if let Some(vector) = key.last_mut() {
+                            *vector -= scan.by.signum();
+                        }
+                    }
                 }
                 self.now.get(&(cell, key)).cloned()?
             }
@@ -367,7 +377,7 @@ impl Emitter<'_> {
                     (other.clone(), part)
                 };
                 let joined = self.on_path(&there, |e| {
-                    e.combined(scan, name, first, Some(second), here)
+                    e.combined(scan.joins, name, first, Some(second), here)
                 })?;
                 Ok(Some(joined.0))
             };

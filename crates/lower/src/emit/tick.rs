@@ -12,6 +12,7 @@ use crate::emit::cells::{Bundle, Evaluated, Here};
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::nest::interior::interior;
+use crate::storage::look_back::PublishedChain;
 use crate::storage::partition::Pes;
 use crate::storage::queues::PeKey;
 use crate::storage::slots::{SlotPiece, range};
@@ -41,6 +42,10 @@ impl Emitter<'_> {
                         for (cell, value) in self.pe(slot, pe, cells, done, last)? {
                             self.now.insert((cell, pe.clone()), value);
                         }
+                    }
+                    let complete = |chain: &&PublishedChain| stages[n].contains(&chain.part);
+                    for chain in self.storage.look_backs.iter().filter(complete) {
+                        self.look_back(slot, chain, &pes)?;
                     }
                 }
                 let now = std::mem::take(&mut self.now);

@@ -131,7 +131,9 @@ impl Emitter<'_> {
         if when == Cond::Const(false) || self.facts.is_nonnegative(&at_least.neg()) {
             return;
         }
-        let flag = self.progress(flags, source);
+        let Some(flag) = self.progress(flags, source) else {
+            return;
+        };
         self.b.push(Stmt::Await {
             flag: Access { when, ..flag },
             at_least,
@@ -143,7 +145,9 @@ impl Emitter<'_> {
         let Some(flags) = self.storage.flags.as_ref() else {
             return Ok(());
         };
-        let mut flag = self.progress(flags, slot);
+        let Some(mut flag) = self.progress(flags, slot) else {
+            return Ok(());
+        };
         if let Some((k, (first, end))) = self.partition.steps.first().zip(flags.iterations.as_ref())
         {
             let here = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());
@@ -160,12 +164,10 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn progress(&self, flags: &Flags, slot: &[Form]) -> Access {
+    fn progress(&self, flags: &Flags, slot: &[Form]) -> Option<Access> {
         let blocks = self.partition.blocks.iter();
         let axes = self.partition.launches.iter().chain(blocks);
-        Access::new(
-            Memory::Global(flags.progress),
-            axes.map(|k| slot[*k].clone()).collect(),
-        )
+        let place = axes.map(|k| slot[*k].clone()).collect();
+        Some(Access::new(Memory::Global(flags.progress?), place))
     }
 }

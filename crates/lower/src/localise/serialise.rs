@@ -7,15 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::codes::limits;
-use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
+use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::mapping::Direction;
 use systola_ir::system::visit::{map_children, map_expr, walk};
-use systola_ir::system::{Combine, Dim, Expr, Law, System, Var, shifted};
+use systola_ir::system::{Combine, Dim, Expr, Law, System, Var};
 use systola_ir::{Diagnostic, DimId, Span, Type, VarId};
 
 use super::named::contains;
 use super::typing::type_of;
-use super::{Choices, Pass, combine, fresh, moved_domain, overflow, shift_form};
+use super::{Choices, Pass, fresh, overflow};
+
+mod scans;
+mod stages;
 
 /// Where a variable lives along an iterator that only a sum runs over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +53,10 @@ impl Run {
             Face::First => self.first.clone(),
             Face::Last => self.last.clone(),
         }
+    }
+
+    fn is_last(&self) -> Cond {
+        Cond::cmp(Rel::Eq, self.dim, self.last.clone())
     }
 
     fn is_first(&self) -> Cond {
@@ -102,11 +109,12 @@ impl Pass {
             vars: Vec::new(),
             sums: BTreeSet::new(),
             carries: BTreeMap::new(),
-            order: choices
+            stages: choices
                 .order
                 .iter()
-                .map(|(v, (o, _))| (*v, o.clone()))
+                .map(|(v, (stages, _))| (*v, stages.as_slice()))
                 .collect(),
+            present: &choices.present,
         };
         for n in 0..original.vars.len() {
             build.var(VarId::from(n)).map_err(|d| vec![d])?;
@@ -156,10 +164,8 @@ impl Pass {
     fn runs(&self, choices: &Choices) -> Result<Vec<Run>, Diagnostic> {
         let system = &self.system;
         let mut direction = BTreeMap::new();
-        for (order, _) in choices.order.values() {
-            for (dim, way) in order {
-                direction.insert(*dim, *way);
-            }
+        for (dim, way) in choices.order.values().flat_map(|(s, _)| s.iter().flatten()) {
+            direction.insert(*dim, *way);
         }
         let mut runs = Vec::new();
         for n in 0..system.bound.len() {
@@ -185,132 +191,6 @@ impl Pass {
             });
         }
         Ok(runs)
-    }
-
-    fn serialise_scans(&mut self) -> Result<(), Vec<Diagnostic>> {
-        for n in 0..self.system.vars.len() {
-            let body = self.system.vars[n].body.clone();
-            let body = match &body {
-                Expr::Scan {
-                    op,
-                    dim,
-                    body,
-                    span,
-                } => self.extract(n, body, &Cond::TRUE).map(|inner| Expr::Scan {
-                    op: *op,
-                    dim: *dim,
-                    body: Box::new(inner),
-                    span: *span,
-                }),
-                other => self.extract(n, other, &Cond::TRUE),
-            };
-            self.system.vars[n].body = body.map_err(|d| vec![d])?;
-            self.serialise_scan(VarId::from(n)).map_err(|d| vec![d])?;
-        }
-        Ok(())
-    }
-
-    /// A scan inside a larger expression gets a variable of its own, which exists where it is read.
-    fn extract(&mut self, home: usize, expr: &Expr, when: &Cond) -> Result<Expr, Diagnostic> {
-        match expr {
-            Expr::Scan {
-                op,
-                dim,
-                body,
-                span,
-            } => {
-                // A prefix needs all earlier points, so a guard on its own iterator does not
-                // restrict it.
-                let independent = |c: &Cond| !c.forms().iter().any(|f| f.dims().contains(dim));
-                let when: Vec<Cond> = parts(when).into_iter().filter(independent).collect();
-                let inner = when.iter().cloned().fold(Cond::TRUE, Cond::and);
-                let body = self.extract(home, body, &inner)?;
-                let like = self.system.vars[home].clone();
-                let ty = type_of(&self.system, &body).unwrap_or(like.ty.clone());
-                let id = VarId::from(self.system.vars.len());
-                self.system.vars.push(Var {
-                    name: fresh(&format!("{}_scan", like.name), |name| {
-                        self.system.vars.iter().any(|v| v.name == name)
-                    }),
-                    ty,
-                    on: like.on.iter().cloned().chain(when).collect(),
-                    body: Expr::Scan {
-                        op: *op,
-                        dim: *dim,
-                        body: Box::new(body),
-                        span: *span,
-                    },
-                    ..like
-                });
-                self.serialise_scan(id)?;
-                Ok(Expr::Var {
-                    var: id,
-                    index: self.system.identity_index(),
-                    span: *span,
-                })
-            }
-            Expr::Guard {
-                cond,
-                then,
-                otherwise,
-            } => {
-                let holds = when.clone().and(cond.clone());
-                let fails = when.clone().and(cond.clone().negate());
-                Ok(Expr::Guard {
-                    cond: cond.clone(),
-                    then: Box::new(self.extract(home, then, &holds)?),
-                    otherwise: match otherwise {
-                        Some(e) => Some(Box::new(self.extract(home, e, &fails)?)),
-                        None => None,
-                    },
-                })
-            }
-            other => map_children(other, &mut |child| self.extract(home, child, when)),
-        }
-    }
-
-    fn serialise_scan(&mut self, var: VarId) -> Result<(), Diagnostic> {
-        let domain = self.system.var_domain(var);
-        let identity = self.system.identity_index();
-        let this = &mut self.system.vars[var.index()];
-        let Expr::Scan {
-            op,
-            dim,
-            body,
-            span,
-        } = this.body.clone()
-        else {
-            return Ok(());
-        };
-        let mut e = vec![Poly::zero(); identity.len()];
-        e[dim.index()] = Poly::constant(1);
-        // The face of another variable's sum may move along with the iterator.
-        for cond in &this.on {
-            let Cond::Cmp(Rel::Eq, left, face) = cond else {
-                continue;
-            };
-            let is_left = |d: &DimId| *left == Form::from(*d);
-            let Some(d) = (self.n_outer..identity.len())
-                .map(DimId::from)
-                .find(is_left)
-            else {
-                continue;
-            };
-            let there = shift_form(face, &e).map_err(|o| overflow(o, span))?;
-            if let Some(moved) = face.sub(&there).as_poly() {
-                e[d.index()] = moved.clone();
-            }
-        }
-        let earlier = Expr::Var {
-            var,
-            index: shifted(&identity, &e),
-            span,
-        };
-        let inside = moved_domain(&domain, &e).map_err(|o| overflow(o, span))?;
-        this.body = Expr::guard(inside, combine(op, earlier, (*body).clone()), *body);
-        this.law = Law::Reorderable;
-        self.sums.insert(var);
-        Ok(())
     }
 }
 
@@ -398,8 +278,10 @@ struct Build<'a> {
     /// The variables that carry a value, each with its domain; readers with another domain use
     /// another variable.
     carries: BTreeMap<Carried, Vec<(Vec<Cond>, VarId)>>,
-    /// The order of a variable's sums, innermost first.
-    order: BTreeMap<VarId, Vec<(DimId, Direction)>>,
+    /// The stages of a variable's sums.
+    stages: BTreeMap<VarId, &'a [Vec<(DimId, Direction)>]>,
+    /// Where the sums have terms.
+    present: &'a [Cond],
 }
 
 impl Build<'_> {
@@ -440,12 +322,7 @@ impl Build<'_> {
             span,
         } = &var.body
         {
-            let on = var
-                .on
-                .iter()
-                .cloned()
-                .chain(self.on_faces(id, dims))
-                .collect::<Vec<_>>();
+            let on = [var.on.clone(), self.on_faces(id, dims)].concat();
             let sum = Sum {
                 home: id,
                 op: *op,
@@ -454,18 +331,12 @@ impl Build<'_> {
                 span: *span,
                 free: dims,
             };
-            let body = self.accumulate(&sum, id, &Cond::TRUE)?;
-            self.sums.insert(id);
-            self.vars.push((
-                id,
-                Var {
-                    on,
-                    body,
-                    law: Law::Reorderable,
-                    ..var
-                },
-            ));
-            return Ok(());
+            let whole = Var {
+                law: Law::Reorderable,
+                on,
+                ..var.clone()
+            };
+            return self.add_sum(&sum, id, whole, &Cond::TRUE);
         }
         let body = self.expr(id, &var.body, &[], &Cond::TRUE)?;
         let on = var
@@ -475,91 +346,6 @@ impl Build<'_> {
             .chain(self.on_faces(id, &[]))
             .collect();
         self.vars.push((id, Var { on, body, ..var }));
-        Ok(())
-    }
-
-    /// The accumulation `select(first, f, acc(z - e) op f)` of a sum, owned by the variable `acc`.
-    fn accumulate(&mut self, sum: &Sum<'_>, acc: VarId, when: &Cond) -> Result<Expr, Diagnostic> {
-        let term = self.expr(sum.home, sum.body, sum.free, when)?;
-        let runs = self.runs_of(sum);
-        self.check_box(&runs, sum.span)?;
-        let identity = self.identity();
-        // From the outermost run inwards: step the innermost run that is not at its first value,
-        // and send all runs inside it back to their last.
-        let mut expr = None;
-        for (n, run) in runs.iter().enumerate().rev() {
-            let mut index = identity.clone();
-            index[run.dim.index()] = Form::from(run.dim).plus(-run.step());
-            for inner in &runs[..n] {
-                // The inner one is at its first value here, so first − last is the distance.
-                let back = inner.last.sub(&inner.first);
-                index[inner.dim.index()] = Form::from(inner.dim).add(&back);
-            }
-            self.stay_on_faces(sum.home, sum.free, &mut index)
-                .map_err(|o| overflow(o, sum.span))?;
-            let earlier = Expr::Var {
-                var: acc,
-                index,
-                span: sum.span,
-            };
-            let step = combine(sum.op, earlier, term.clone());
-            expr = Some(match expr {
-                None => Expr::guard(
-                    runs.iter()
-                        .map(|r| r.is_first())
-                        .fold(Cond::TRUE, Cond::and),
-                    term.clone(),
-                    step,
-                ),
-                Some(outer) => push_in(outer, run, step),
-            });
-        }
-        Ok(expr.unwrap_or(term))
-    }
-
-    /// Innermost first: as the mapping says, or else with the last listed iterator innermost.
-    fn runs_of(&self, sum: &Sum<'_>) -> Vec<&Run> {
-        let order = self.order.get(&sum.home);
-        let mut listed: Vec<DimId> = sum.dims.iter().rev().copied().collect();
-        listed.sort_by_key(|d| order.and_then(|o| o.iter().position(|(at, _)| at == d)));
-        listed
-            .iter()
-            .filter_map(|d| self.runs.iter().find(|r| r.dim == *d))
-            .collect()
-    }
-
-    /// Refuses sums whose runs cannot go back to their first values by the same distance
-    /// everywhere.
-    fn check_box(&self, runs: &[&Run], span: Span) -> Result<(), Diagnostic> {
-        let name = |run: &Run| &self.original.dim(run.dim).name;
-        for (n, run) in runs.iter().enumerate() {
-            let depends = |inner: &&&Run| {
-                let mut bounds = [&inner.first, &inner.last].into_iter();
-                bounds.any(|f| f.dims().contains(&run.dim))
-            };
-            if let Some(inner) = runs[..n].iter().find(depends) {
-                let why = format!(
-                    "the range of `{}` depends on `{}`, and one sum runs over both",
-                    name(inner),
-                    name(run)
-                );
-                return Err(Diagnostic::new(&limits::SUM_NOT_A_BOX, span, why)
-                    .help("write one `reduce` inside the other"));
-            }
-        }
-        // All but the outermost run go back.
-        if let Some((outermost, inner)) = runs.split_last()
-            && let Some(run) = inner.iter().find(|run| run.varies())
-        {
-            let why = format!(
-                "the number of values of `{}` changes from point to point, and one sum runs over it inside of `{}`",
-                name(run),
-                name(outermost)
-            );
-            return Err(Diagnostic::new(&limits::SUM_NOT_A_BOX, span, why).help(
-                "let it be the last in `sum … along`, or write one `reduce` inside the other",
-            ));
-        }
         Ok(())
     }
 
@@ -625,21 +411,17 @@ impl Build<'_> {
         let acc = self.next_id();
         let like = self.original.vars[sum.home.index()].clone();
         let name = self.fresh_name(&format!("{}_sum", like.name));
-        // Reserved first, so that nested sums get later ids.
-        let at = self.vars.len();
-        self.vars.push((acc, like.clone()));
         let ty = self.type_of_sum(&like.ty, sum.op, sum.body);
-        let body = self.accumulate(sum, acc, when)?;
         let faces = self.on_faces(sum.home, sum.free);
-        self.vars[at].1 = Var {
+        let whole = Var {
             name,
             ty,
             law: Law::Reorderable,
             on: [like.on, faces, parts(when)].concat(),
-            body,
+            body: like.body,
             span: sum.span,
         };
-        self.sums.insert(acc);
+        self.add_sum(sum, acc, whole, when)?;
         // Outside the sum the reader is on the last face, where the sum is complete.
         Ok(Expr::Var {
             var: acc,
@@ -793,25 +575,5 @@ impl Build<'_> {
             Combine::Fn(f) => self.original.functions[f.index()].result.clone(),
             Combine::Op(_) => type_of(self.original, body).unwrap_or_else(|| home.clone()),
         }
-    }
-}
-
-/// Adds the case "this run is not at its first value" inside the accumulation so far.
-fn push_in(outer: Expr, run: &Run, step: Expr) -> Expr {
-    match outer {
-        Expr::Guard {
-            cond,
-            then,
-            otherwise: Some(otherwise),
-        } => Expr::Guard {
-            cond,
-            then,
-            otherwise: Some(Box::new(Expr::guard(
-                run.is_first().negate(),
-                step,
-                *otherwise,
-            ))),
-        },
-        other => other,
     }
 }

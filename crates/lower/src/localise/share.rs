@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systola_ir::form::{Form, Overflow};
+use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::mapping::Direction;
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Expr, System};
@@ -26,7 +26,9 @@ pub(super) fn share_iterators(system: &mut System, choices: &mut Choices) -> Res
     let n = system.dims.len();
     let direction = |d: DimId| {
         let orders = choices.order.values();
-        let written = orders.flat_map(|(order, _)| order).find(|(at, _)| *at == d);
+        let written = orders
+            .flat_map(|(stages, _)| stages.iter().flatten())
+            .find(|(at, _)| *at == d);
         written.map_or(Direction::Up, |(_, direction)| *direction)
     };
     let owners = owners(system);
@@ -72,13 +74,23 @@ pub(super) fn share_iterators(system: &mut System, choices: &mut Choices) -> Res
     }
     let firsts: Vec<DimId> = kept.iter().map(|(first, _)| *first).collect();
     renumber_bound(system, &firsts, &renumber).map_err(|(o, _)| o)?;
-    for (order, _) in choices.order.values_mut() {
+    for (stages, _) in choices.order.values_mut() {
         let mut seen = BTreeSet::new();
-        for (d, _) in order.iter_mut() {
-            *d = *renumber.get(d).unwrap_or(d);
+        for stage in stages {
+            for (d, _) in stage.iter_mut() {
+                *d = *renumber.get(d).unwrap_or(d);
+            }
+            stage.retain(|(d, _)| seen.insert(*d));
         }
-        order.retain(|(d, _)| seen.insert(*d));
     }
+    let mut present: Vec<Cond> = Vec::new();
+    for cond in &choices.present {
+        let cond = cond.map(&|f| f.substitute(&|d| renumber.get(&d).map(|d| Form::from(*d))))?;
+        if !present.contains(&cond) {
+            present.push(cond);
+        }
+    }
+    choices.present = present;
     Ok(())
 }
 

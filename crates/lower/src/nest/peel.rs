@@ -45,7 +45,11 @@ impl<'a> Context<'a> {
                 Some(s @ (1 | -1)) => s,
                 _ => continue,
             };
-            let plain = gap.terms().all(|(atom, _)| matches!(atom, Atom::Dim(_)));
+            let plain = gap.terms().all(|(atom, _)| match atom {
+                Atom::Dim(_) => true,
+                // The same for all points: a rounded quotient of sizes.
+                Atom::Floor(inner, _) | Atom::Mod(inner, _) => inner.dims().is_empty(),
+            });
             if !plain || gap.dims().iter().any(|d| inner.contains(&d.index())) {
                 continue;
             }

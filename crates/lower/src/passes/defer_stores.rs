@@ -45,7 +45,7 @@ fn candidate(program: &Program, kernel: &Kernel, machine: &Machine) -> Option<Bu
     for stmt in body {
         let does = stmt.effects();
         let copies = does.read.is_some() && does.write.is_some();
-        let waits = does.flag.is_some() || does.orders.is_some();
+        let waits = does.flags().next().is_some() || does.orders.is_some();
         if copies || waits || !stmt.bodies().is_empty() {
             return None;
         }

@@ -89,6 +89,8 @@ pub fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
         | Stmt::Signal { .. }
         | Stmt::Await { .. }
         | Stmt::DynamicBlock { .. } => Pass::Not,
+        // It publishes and reads nothing but its chain.
+        Stmt::LookBack(_) => Pass::Freely,
     }
 }
 

@@ -99,7 +99,10 @@ impl Group {
             Some(var) => loop_body(&mut kernel.body, var),
         };
         if let Some(place) = place {
-            place.splice(0..0, stmts);
+            // A block has no position before it has taken its number.
+            let takes = |stmt: &Stmt| matches!(stmt, Stmt::DynamicBlock { .. });
+            let at = place.iter().rposition(takes).map_or(0, |n| n + 1);
+            place.splice(at..at, stmts);
         }
     }
 }
@@ -185,7 +188,7 @@ fn of_threads(
 ) -> Vec<Line> {
     let mut has_flags = false;
     walk(&kernel.body, &mut |stmt| {
-        has_flags |= stmt.effects().flag.is_some();
+        has_flags |= stmt.effects().flags().next().is_some();
     });
     if has_flags || pressure(kernel) < worth.pressure {
         return Vec::new();

@@ -4,8 +4,9 @@
 //! spare for addresses and loads in flight. Without such a bound the compiler takes all registers
 //! for loads, and few blocks remain to hide each other's latencies.
 
-use systola_ir::kernel::Program;
 use systola_ir::kernel::pressure::pressure;
+use systola_ir::kernel::visit::any;
+use systola_ir::kernel::{Program, Stmt};
 use systola_ir::target::{Machine, Multiprocessor};
 
 /// Threads of a warp of a GPU, whatever its lanes.
@@ -14,8 +15,10 @@ const WARP: u32 = 32;
 /// Tuned with `bench cuda` and `bench stencils` on an H200 (bench/results/2026-11-16-h200.md).
 const SPARE_REGISTERS: u32 = 40;
 const LEAST_REGISTERS: u32 = 64;
-/// Below this number of resident blocks, one more block hides more latency than the difference of
-/// the two numbers of spare registers is worth.
+/// Below this number of resident blocks, or if blocks wait for what others publish, one more block
+/// hides more latency than the difference of the two numbers of spare registers is worth. A prefix
+/// sum of 2²⁸ elements takes 0.76 ms with 20 blocks, 0.81 with 16
+/// (bench/results/2026-11-19-h200-scans.md).
 const FEW_BLOCKS: u32 = 8;
 const FEWER_SPARE: u32 = 24;
 
@@ -26,14 +29,20 @@ pub fn set_residency(program: &mut Program, machine: &Machine) {
     };
     for kernel in &mut program.kernels {
         let threads = kernel.warps * WARP;
-        kernel.hints.resident_blocks = resident_blocks(&of, pressure(kernel), threads);
+        let looks_back = any(&kernel.body, &|stmt| matches!(stmt, Stmt::LookBack(_)));
+        let spare = if looks_back {
+            FEWER_SPARE
+        } else {
+            SPARE_REGISTERS
+        };
+        kernel.hints.resident_blocks = resident_blocks(&of, pressure(kernel), spare, threads);
     }
 }
 
 /// The number of blocks, followed by the smaller numbers that give a thread more registers, down to
 /// half of the first. The compiler tries these if it runs out of registers.
-fn resident_blocks(of: &Multiprocessor, registers: u32, threads: u32) -> Vec<u32> {
-    let most = most_blocks(of, registers, threads);
+fn resident_blocks(of: &Multiprocessor, registers: u32, spare: u32, threads: u32) -> Vec<u32> {
+    let most = most_blocks(of, registers, spare, threads);
     let mut found = vec![most];
     let mut given = given_registers(of, most, threads);
     for blocks in (most.div_ceil(2)..most).rev() {
@@ -46,8 +55,8 @@ fn resident_blocks(of: &Multiprocessor, registers: u32, threads: u32) -> Vec<u32
     found
 }
 
-fn most_blocks(of: &Multiprocessor, registers: u32, threads: u32) -> u32 {
-    let each = (registers + SPARE_REGISTERS).clamp(LEAST_REGISTERS, of.thread_registers);
+fn most_blocks(of: &Multiprocessor, registers: u32, spare: u32, threads: u32) -> u32 {
+    let each = (registers + spare).clamp(LEAST_REGISTERS, of.thread_registers);
     let holds = |warps: u32| of.parts * warps * WARP / threads;
     let mut blocks = holds(lane_registers(of) / each);
     let more = warps_of_part(of, blocks + 1, threads);
@@ -78,7 +87,7 @@ mod tests {
 
     fn resident(registers: u32, threads: u32) -> Vec<u32> {
         let of = Machine::cuda().threads.and_then(|t| t.multiprocessor);
-        resident_blocks(&of.unwrap(), registers, threads)
+        resident_blocks(&of.unwrap(), registers, SPARE_REGISTERS, threads)
     }
 
     #[test]

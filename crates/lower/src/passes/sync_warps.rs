@@ -70,7 +70,7 @@ fn tracked(kernel: &Kernel) -> BTreeSet<Memory> {
         let does = stmt.effects();
         read.extend(does.reads());
         written.extend(does.writes());
-        written.extend(does.flag.map(|flag| flag.memory));
+        written.extend(does.flags().map(|flag| flag.memory));
     });
     read.intersection(&written).copied().collect()
 }
@@ -254,6 +254,8 @@ impl Flow<'_> {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::DynamicBlock { .. } => *state = State::default(),
+            // A chain is no memory that anything else accesses; its operation only computes.
+            Stmt::LookBack(look) => self.stmts(&look.joins.body, state),
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::Prefetch { .. }

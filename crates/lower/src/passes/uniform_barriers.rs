@@ -228,6 +228,7 @@ impl Pass {
             | Stmt::Copy { .. }
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
+            | Stmt::LookBack(_)
             | Stmt::Fault { .. } => self.guarded(stmt, when),
             Stmt::CommitCopies
             | Stmt::WaitCopies { .. }

@@ -381,6 +381,7 @@ impl Vectoriser<'_> {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::DynamicBlock { .. }
+            | Stmt::LookBack(_)
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => return None,
         };
@@ -575,7 +576,8 @@ fn is_of_interest(stmt: &Stmt) -> bool {
         | Stmt::SyncWarp
         | Stmt::Signal { .. }
         | Stmt::Await { .. }
-        | Stmt::DynamicBlock { .. } => true,
+        | Stmt::DynamicBlock { .. }
+        | Stmt::LookBack(_) => true,
     }
 }
 

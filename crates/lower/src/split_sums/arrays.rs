@@ -3,7 +3,7 @@
 use systola_ir::array::{
     Array, Cell, Link, Piece, PlaceCoord, Port, Realisation, Registers, Reverse, Role, TimeCoord,
 };
-use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
 use systola_ir::mapping::{Check, PlaceLevel, TimeLevel};
 use systola_ir::system::visit::map_expr;
 use systola_ir::system::{Axis, Expr, Input, InputKind, Output, Write};
@@ -16,15 +16,24 @@ use crate::storage::chains::{Joins, mentions, sides};
 use crate::storage::queues::scalars;
 
 /// The arrays between the kernels, with an element for every part of a chain.
-struct Store<'a> {
-    ty: &'a Type,
+pub(super) struct Store<'a> {
+    pub(super) ty: &'a Type,
     /// The prefix of the names of the arrays.
-    name: String,
-    axes: Vec<Axis>,
+    pub(super) name: String,
+    pub(super) axes: Vec<Axis>,
 }
 
 impl Store<'_> {
-    fn inputs(&self, what: &str) -> Vec<Input> {
+    /// The arrays with an element for every chain.
+    pub(super) fn whole(&self) -> Store<'_> {
+        Store {
+            ty: self.ty,
+            name: self.name.clone(),
+            axes: self.axes[..self.axes.len() - 1].to_vec(),
+        }
+    }
+
+    pub(super) fn inputs(&self, what: &str) -> Vec<Input> {
         scalars(self.ty)
             .into_iter()
             .enumerate()
@@ -40,7 +49,7 @@ impl Store<'_> {
     }
 
     /// The value of a cell as outputs, one for each scalar.
-    fn outputs(
+    pub(super) fn outputs(
         &self,
         what: &str,
         cell: VarId,
@@ -76,9 +85,19 @@ impl Store<'_> {
 
 impl Chain {
     pub(super) fn split(&self, array: &Array) -> Result<Split, Failure> {
+        let store = self.store(array);
+        Ok(Split {
+            parts: parts(array, &[self], std::slice::from_ref(&store))?,
+            joined: self.joined(array, &store),
+            rest: self.rest(array, &store)?,
+        })
+    }
+
+    /// The arrays with the parts of the chain.
+    pub(super) fn store<'a>(&self, array: &'a Array) -> Store<'a> {
         let cell = &array.cells[self.cell.index()];
         let extents = self.axes.iter().map(|(_, _, extent)| extent);
-        let store = Store {
+        Store {
             ty: &cell.ty,
             name: fresh(array, &cell.name),
             axes: extents
@@ -87,17 +106,12 @@ impl Chain {
                     hi: extent.clone(),
                 })
                 .collect(),
-        };
-        Ok(Split {
-            parts: self.parts(array, &store)?,
-            joined: self.joined(array, &store),
-            rest: self.rest(array, &store)?,
-        })
+        }
     }
 
     /// The index, in the array of parts, of the slot that is `displacement` and `delay` before that
     /// of a point.
-    fn index(&self, piece: &Piece, displacement: &[Poly], delay: &[Poly]) -> Vec<Form> {
+    pub(super) fn index(&self, piece: &Piece, displacement: &[Poly], delay: &[Poly]) -> Vec<Form> {
         let at = |(k, start, _): &(usize, Form, Form)| {
             let (form, gone) = match k.checked_sub(piece.place.len()) {
                 None => (&piece.place[*k], displacement.get(*k)),
@@ -107,24 +121,6 @@ impl Chain {
             form.sub(&Form::from(gone)).sub(start)
         };
         self.axes.iter().map(at).collect()
-    }
-
-    fn parts(&self, array: &Array, store: &Store<'_>) -> Result<Array, Failure> {
-        let mut parts = array.clone();
-        parts.name = format!("{}_{}_parts", array.name, store.name);
-        parts.body.retain(|c| self.cone.contains(c));
-        for port in &mut parts.ports {
-            if !self.cone.contains(&port.sink) {
-                port.links.clear();
-            }
-        }
-        let cell = &mut parts.cells[self.cell.index()];
-        cell.body = self.begun_in_each_block(array, &cell.body);
-        self.without_crossing(array, &mut parts);
-        let index = self.index(&array.pieces[0], &[], &[]);
-        let leaves = self.leaves(array)?;
-        parts.outputs = store.outputs("part", self.cell, array.dims.len(), &index, &leaves);
-        Ok(parts)
     }
 
     fn rest(&self, array: &Array, store: &Store<'_>) -> Result<Array, Failure> {
@@ -264,7 +260,7 @@ impl Chain {
     }
 
     /// The points whose value goes to another block.
-    fn leaves(&self, array: &Array) -> Result<Cond, Failure> {
+    pub(super) fn leaves(&self, array: &Array) -> Result<Cond, Overflow> {
         let mut any = Vec::new();
         for port in self.ports.iter().map(|p| array.port(*p)) {
             let back: Vec<Poly> = port.distance.iter().map(Poly::neg).collect();
@@ -286,7 +282,7 @@ impl Chain {
     }
 
     /// The body with the term alone where the chain enters a block.
-    fn begun_in_each_block(&self, array: &Array, body: &Expr) -> Expr {
+    pub(super) fn begun_in_each_block(&self, array: &Array, body: &Expr) -> Expr {
         if !mentions(body, &self.ports) {
             return body.clone();
         }
@@ -340,6 +336,40 @@ impl Chain {
     }
 }
 
+/// The array that computes the parts of some chains along the same blocks.
+pub(super) fn parts(
+    array: &Array,
+    chains: &[&Chain],
+    stores: &[Store<'_>],
+) -> Result<Array, Failure> {
+    let needed = |cell: VarId| chains.iter().any(|chain| chain.cone.contains(&cell));
+    let mut parts = array.clone();
+    if let Some(store) = stores.first() {
+        parts.name = format!("{}_{}_parts", array.name, store.name);
+    }
+    parts.body.retain(|c| needed(*c));
+    for port in &mut parts.ports {
+        if !needed(port.sink) {
+            port.links.clear();
+        }
+    }
+    parts.outputs.clear();
+    for (chain, store) in chains.iter().zip(stores) {
+        let cell = &mut parts.cells[chain.cell.index()];
+        cell.body = chain.begun_in_each_block(array, &cell.body);
+        let handed = match chain.whole {
+            true => cell.domain.clone(),
+            false => chain.leaves(array)?,
+        };
+        chain.without_crossing(array, &mut parts);
+        let index = chain.index(&array.pieces[0], &[], &[]);
+        let n_dims = array.dims.len();
+        let outputs = store.outputs("part", chain.cell, n_dims, &index, &handed);
+        parts.outputs.extend(outputs);
+    }
+    Ok(parts)
+}
+
 /// The name, with underscores appended until no array of the caller begins with it.
 fn fresh(array: &Array, name: &str) -> String {
     let mut name = name.to_string();
@@ -357,7 +387,7 @@ fn fresh(array: &Array, name: &str) -> String {
 }
 
 /// The point itself.
-fn here(n_dims: usize) -> Vec<Form> {
+pub(super) fn here(n_dims: usize) -> Vec<Form> {
     (0..n_dims).map(|d| Form::from(DimId::from(d))).collect()
 }
 
@@ -374,7 +404,7 @@ fn fields(ty: &Type, value: Expr) -> Vec<Expr> {
 }
 
 /// An element of some type, with a scalar from each of the inputs with these numbers.
-fn element(ty: &Type, inputs: &mut impl Iterator<Item = usize>, index: &[Form]) -> Expr {
+pub(super) fn element(ty: &Type, inputs: &mut impl Iterator<Item = usize>, index: &[Form]) -> Expr {
     match ty {
         Type::Scalar(_) => Expr::Input {
             input: InputId::from(inputs.next().unwrap_or_default()),

@@ -11,7 +11,9 @@
 //!
 //! If a chain goes through registers of a lane and then to the next lane, `lane = l / 4; reg = l %
 //! 4;`, every lane first combines its own registers as if the chain began there. The lanes then
-//! scan what leaves them, and what enters a lane is combined with its registers last.
+//! scan what leaves them, and what enters a lane is combined with its registers last. Such a chain
+//! may go on from the last lane to the first in other registers, `reg = (l / 128, l % 4);`: these
+//! vectors follow one another.
 //!
 //! A lane inside the domain combines only with lanes of its own chain, which are inside too: no
 //! neutral element is needed for the others.
@@ -35,12 +37,19 @@ pub struct Scan {
     /// For a chain through registers and lanes: how far the value moves along each coordinate of
     /// the PEs when it goes to another lane, from the last register of the chain to the first.
     wraps: Option<Vec<i128>>,
+    /// The same from the last lane to the first, if the chain goes on in other registers.
+    returns: Option<Vec<i128>>,
 }
 
 impl Scan {
     /// How a chain through registers goes to another lane.
     pub fn wraps(&self) -> Option<&[i128]> {
         self.wraps.as_deref()
+    }
+
+    /// How a chain through registers goes from the last lane to the first.
+    pub fn returns(&self) -> Option<&[i128]> {
+        self.returns.as_deref()
     }
 }
 
@@ -74,6 +83,7 @@ pub fn scans<'a>(
             joins,
             by,
             wraps: None,
+            returns: None,
         });
         let ports = own_ports(array, cell);
         if scan.by != by || !is_chain(&array.cells[cell.index()].body, joins, &ports) {
@@ -135,33 +145,56 @@ fn register_chain(
     if !is_chain(&array.cells[cell.index()].body, joins, &ports) {
         return None;
     }
-    let wraps = across.first()?.clone();
-    if across.iter().any(|other| *other != wraps) || within.is_empty() {
-        return None;
-    }
-    let mut by = 0;
-    for (at, p) in pes.iter().enumerate() {
-        if *p == lane {
-            by = wraps[at];
-            continue;
-        }
-        let moves = within.iter().any(|w| w[at] != 0) || wraps[at] != 0;
-        if moves {
-            // From one end of the registers to the other, so that a chain enters and leaves a lane
-            // in one register each.
-            let (lo, hi) = slots.ranges[*p].constant()?;
-            if wraps[at].abs() != hi - lo - 1 {
-                return None;
-            }
-        }
-    }
+    let at_lane = pes.iter().position(|p| *p == lane)?;
     // All steps within a lane go one way, so that sources come first.
     let up = |w: &Vec<i128>| w.iter().find(|d| **d != 0).is_some_and(|d| *d > 0);
-    let one_way = within.iter().all(up) || !within.iter().any(up);
-    one_way.then_some(Scan {
-        joins,
-        by,
-        wraps: Some(wraps),
+    if within.is_empty() || within.iter().any(up) && !within.iter().all(up) {
+        return None;
+    }
+    // Does a chain enter a lane at one end of its registers, and leave it at the other?
+    let follows_registers = |within: &[Vec<i128>], wraps: &[i128], returns: Option<&Vec<i128>>| {
+        let by = wraps[at_lane];
+        let full = |at: usize, by: i128| {
+            let range = slots.ranges[pes[at]].constant();
+            range.is_some_and(|(lo, hi)| by.abs() == hi - lo - 1)
+        };
+        for at in (0..pes.len()).filter(|at| *at != at_lane) {
+            let moves = within.iter().any(|w| w[at] != 0) || wraps[at] != 0;
+            if moves && !full(at, wraps[at]) {
+                return false;
+            }
+            if let Some(returns) = returns {
+                let further = returns[at] != wraps[at];
+                if moves && further || !moves && returns[at].abs() > 1 {
+                    return false;
+                }
+            }
+        }
+        if let Some(returns) = returns {
+            let one_vector = slots.ranges[lane].constant();
+            let one_vector = one_vector.is_some_and(|(lo, hi)| hi - lo == i128::from(lanes));
+            let back = returns[at_lane] == -by.signum() * (i128::from(lanes) - 1);
+            let mut registers = (0..pes.len()).filter(|at| *at != at_lane && wraps[*at] == 0);
+            let one = registers.by_ref().filter(|at| returns[*at] != 0).count() == 1;
+            if by.abs() != 1 || !back || !one || !one_vector {
+                return false;
+            }
+        }
+        true
+    };
+    // A chain goes to the next lane from all lanes but the last, and from there to the first. Of two
+    // lanes each is the next one of the other.
+    across.iter().find_map(|wraps| {
+        let returns = across.iter().find(|moved| *moved != wraps);
+        let known = |moved: &Vec<i128>| moved == wraps || Some(moved) == returns;
+        let by = wraps[at_lane];
+        let in_order = across.iter().all(known) && follows_registers(&within, wraps, returns);
+        in_order.then(|| Scan {
+            joins,
+            by,
+            wraps: Some(wraps.clone()),
+            returns: returns.cloned(),
+        })
     })
 }
 

@@ -16,6 +16,7 @@ pub fn is_queued(realisation: &Realisation) -> bool {
         Realisation::Wire
         | Realisation::Launch
         | Realisation::Flags
+        | Realisation::LookBack
         | Realisation::Reinject
         | Realisation::Message
         | Realisation::Hole => false,
@@ -29,16 +30,27 @@ pub fn is_at_once(array: &Array, port: &Port, link: &Link) -> bool {
         array.cells[port.source.index()].role,
         Role::Propagation { .. }
     );
-    !loaded && matches!(link.realisation, Realisation::Broadcast | Realisation::Tree)
+    !loaded
+        && matches!(
+            link.realisation,
+            Realisation::Broadcast | Realisation::Tree | Realisation::LookBack
+        )
 }
 
 /// Does the link go to another block in the tick in which it leaves?
 pub fn crosses(array: &Array, link: &Link) -> bool {
     let moved = array.place.iter().zip(&link.displacement);
-    link.realisation == Realisation::Tree
+    matches!(link.realisation, Realisation::Tree | Realisation::LookBack)
         && moved
             .filter(|(c, _)| c.level == PlaceLevel::Block)
             .any(|(_, d)| !d.is_zero())
+}
+
+/// The links between blocks that look back, with their ports.
+pub fn looking_back(array: &Array) -> impl Iterator<Item = (&Port, &Link)> {
+    let ports = array.ports.iter();
+    let links = ports.flat_map(|port| port.links.iter().map(move |link| (port, link)));
+    links.filter(|(_, link)| link.realisation == Realisation::LookBack)
 }
 
 /// The links that are realised by flags, with their ports.

@@ -29,8 +29,8 @@ use crate::facts::Range;
 use crate::failure::Failure;
 use crate::failure::limitation;
 use crate::storage::chains::{Scan, along_lanes, register_chains, scans};
-use crate::storage::links::flagged;
 use crate::storage::links::is_queued;
+use crate::storage::links::{flagged, looking_back};
 use crate::storage::packing::Packing;
 use crate::storage::queues::{PeKey, scalars};
 use crate::storage::slots::Slots;
@@ -79,6 +79,10 @@ pub const MOST_VECTORS: i128 = 96;
 /// A chain through registers and lanes is unrolled for at most this many vectors: each has a scan
 /// in every tick, and C compilers take long for more.
 const MOST_CHAINED: i128 = 16;
+
+/// The same where lanes are threads: the chain goes through the registers of a lane one by one, and
+/// compilers take a shuffle as one instruction.
+const MOST_CHAINED_BY_THREADS: i128 = MOST_VECTORS;
 
 /// Decides how an array runs. If one lane would do all of it for want of warps, and the array with
 /// a block for each warp has lanes, the latter array is returned.
@@ -130,13 +134,19 @@ impl Partition {
     ) -> Result<Partition, Failure> {
         let plans = Plans::of(array, decide, slots, machine)?;
         let one = Stages::one(array);
-        if let Some(places) = plans.in_vectors(&one, HashMap::new()) {
+        // A block looks back between the stages of a part and of the whole.
+        let in_one_stage = looking_back(array).next().is_none();
+        if in_one_stage && let Some(places) = plans.in_vectors(&one, HashMap::new()) {
             return Ok(plans.partition(one, places));
         }
         for plan in plans.in_stages() {
             let unrolled = matches!(plan.walk, Pes::Known { .. });
             let chained = plan.scans.values().any(|scan| scan.wraps().is_some());
-            let short = || plan.vectors(slots).is_some_and(|n| n <= MOST_CHAINED);
+            let most = match machine.threads {
+                None => MOST_CHAINED,
+                Some(_) => MOST_CHAINED_BY_THREADS,
+            };
+            let short = || plan.vectors(slots).is_some_and(|n| n <= most);
             if unrolled && (!chained || short()) {
                 return Ok(plan);
             }
@@ -409,7 +419,8 @@ impl<'a> Plans<'a> {
             partition.walk = Pes::Known { depth };
             let mut links = array.ports.iter().flat_map(|p| &p.links);
             // Blocks of one warp could not wait for each other.
-            let alone = partition.warps.count() == 1 && flagged(array).next().is_none();
+            let alone = partition.warps.count() == 1
+                && flagged(array).chain(looking_back(array)).next().is_none();
             if alone && !links.any(|l| partition.is_in_memory(array, l)) {
                 let (blocks, vector) = (&partition.blocks, partition.vector);
                 partition.packing = Packing::of(array, slots, blocks, vector, self.lanes);

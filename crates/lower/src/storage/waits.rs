@@ -33,7 +33,7 @@ use crate::decide::{Decide, Undecided};
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::storage::links::crosses;
-use crate::storage::links::flagged;
+use crate::storage::links::{flagged, looking_back};
 use crate::storage::partition::Partition;
 use crate::storage::slots::{Slots, range};
 
@@ -49,8 +49,9 @@ pub struct Flags {
     /// Block coordinates that values cross, the slowest first. Never empty.
     pub order: Vec<Ordered>,
     pub waits: Vec<Wait>,
-    /// By launch and block: the number of batches of iterations that are complete.
-    pub progress: BufferId,
+    /// By launch and block: the number of batches of iterations that are complete. `None` if no
+    /// block waits for an iteration of another.
+    pub progress: Option<BufferId>,
     /// By launch and the block coordinates that no value crosses: the number of blocks that have
     /// begun.
     pub arrivals: BufferId,
@@ -104,6 +105,7 @@ pub fn with_flags(array: &Array) -> Array {
                 | Realisation::Shuffle
                 | Realisation::Shared
                 | Realisation::Launch
+                | Realisation::LookBack
                 | Realisation::Reinject
                 | Realisation::Hole => false,
             };
@@ -122,7 +124,8 @@ pub fn with_flags(array: &Array) -> Array {
 pub fn with_chains(array: &Array) -> Array {
     let mut made = array.clone();
     let links = made.ports.iter_mut().flat_map(|port| &mut port.links);
-    for link in links.filter(|link| crosses(array, link)) {
+    let is_tree = |link: &&mut Link| link.realisation == Realisation::Tree;
+    for link in links.filter(is_tree).filter(|link| crosses(array, link)) {
         link.realisation = Realisation::Flags;
     }
     made
@@ -156,18 +159,19 @@ pub fn narrow_iterations(
 }
 
 impl Flags {
-    /// Declares what the links need, if any are realised by flags.
+    /// Declares what the links need, if any are realised by flags or by look-back.
     pub fn declare(
         array: &Array,
         slots: &Slots,
         partition: &Partition,
         program: &mut Program,
     ) -> Result<Option<Flags>, Failure> {
-        if flagged(array).next().is_none() {
+        let crossing = || flagged(array).chain(looking_back(array));
+        if crossing().next().is_none() {
             return Ok(None);
         }
         let mut moves = Vec::new();
-        for (port, link) in flagged(array) {
+        for (port, link) in crossing() {
             let by = displacement(array, link, &partition.blocks)?;
             moves.push(Moved { port, by });
         }
@@ -215,8 +219,8 @@ impl Flags {
         let progress = [&partition.launches[..], &partition.blocks].concat();
         Ok(Some(Flags {
             order,
+            progress: (!waits.is_empty()).then(|| buffer("progress", slots, &progress, program)),
             waits,
-            progress: buffer("progress", slots, &progress, program),
             arrivals: buffer("arrivals", slots, &arrivals, program),
             batch,
             iterations,

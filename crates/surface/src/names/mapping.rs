@@ -2,7 +2,7 @@
 
 use systola_ir::Span;
 use systola_ir::mapping::{
-    Directive, DirectiveKind, Name, NameCond, NameExpr, NameExprKind, PlaceLevel, SumOrder,
+    Directive, DirectiveKind, Name, NameCond, NameExpr, NameExprKind, PlaceLevel, SumStage,
     TimeLevel,
 };
 
@@ -58,6 +58,7 @@ impl Builder {
                 | DirectiveKind::Check(_)
                 | DirectiveKind::Reverse { .. }
                 | DirectiveKind::Flags
+                | DirectiveKind::LookBack
                 | DirectiveKind::Func { .. }
                 | DirectiveKind::MergeUres { .. }
                 | DirectiveKind::Reorder { .. }
@@ -113,11 +114,13 @@ impl Walk<'_> {
                 self.forms(along);
             }
             DirectiveKind::Read { input } => self.name(input),
-            DirectiveKind::Sum { var, order } => {
+            DirectiveKind::Sum { var, stages } => {
                 self.name(var);
-                match order {
-                    SumOrder::Along(list) => list.iter().for_each(|(name, _)| self.name(name)),
-                    SumOrder::Tree => {}
+                for stage in stages {
+                    match stage {
+                        SumStage::Along(list) => list.iter().for_each(|(name, _)| self.name(name)),
+                        SumStage::Tree(list) => list.iter().for_each(|name| self.name(name)),
+                    }
                 }
             }
             DirectiveKind::Broadcast { var } => self.name(var),
@@ -126,7 +129,7 @@ impl Walk<'_> {
                 transfer.at.iter().for_each(|name| self.name(name));
             }
             DirectiveKind::Unroll { name, .. } => self.name(name),
-            DirectiveKind::Check(_) | DirectiveKind::Flags => {}
+            DirectiveKind::Check(_) | DirectiveKind::Flags | DirectiveKind::LookBack => {}
             DirectiveKind::Reverse { bindings } => {
                 for (name, form) in bindings {
                     self.name(name);

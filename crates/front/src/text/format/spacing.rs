@@ -103,7 +103,10 @@ impl<'a, 's> Around<'a, 's> {
         let first = self.pieces.get(self.statement).map_or("", |p| p.text);
         match word.text {
             "along" => {
-                self.in_mapping && matches!(first, "forward" | "sum") && self.position(1) == Some(2)
+                let next_stage = first == "sum" && self.back(2).is_some_and(|p| p.text == "then");
+                self.in_mapping
+                    && matches!(first, "forward" | "sum")
+                    && (next_stage || self.position(1) == Some(2))
             }
             "by" => self.in_mapping && first == "tile" && self.position(1) == Some(2),
             "constant" => self

@@ -4,7 +4,7 @@ use systola_ir::Diagnostic;
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr, Order,
-    PlaceLevel, Residence, Rows, Store, SumOrder, TimeLevel, Transfer,
+    PlaceLevel, Residence, Rows, Store, SumStage, TimeLevel, Transfer,
 };
 use systola_surface::elaborate::mapping::{name_cond, name_expr};
 use systola_surface::suggest::suggest;
@@ -36,6 +36,7 @@ const DIRECTIVES: &[&str] = &[
     "auto",
     "reverse",
     "flags",
+    "look_back",
     "func",
 ];
 
@@ -150,6 +151,10 @@ impl Parser<'_> {
                 self.advance();
                 DirectiveKind::Flags
             }
+            "look_back" => {
+                self.advance();
+                DirectiveKind::LookBack
+            }
             "func" => self.func()?,
             _ => match self.check() {
                 Some(check) => DirectiveKind::Check(check),
@@ -252,25 +257,40 @@ impl Parser<'_> {
         Ok(Some((lo, hi)))
     }
 
-    /// `sum Z along (q, -p)`, `sum Z along q` or `sum Z tree`.
+    /// `sum Z along (q, -p)`, `sum Z along q`, `sum Z tree` or `sum Z along t then tree jj`.
     fn sum(&mut self) -> Parsed<DirectiveKind> {
         self.advance();
         let var = self.name("a variable")?;
-        if self.eat_word("tree") {
-            let order = SumOrder::Tree;
-            return Ok(DirectiveKind::Sum { var, order });
+        let mut stages = vec![self.sum_stage()?];
+        while self.eat_word("then") {
+            stages.push(self.sum_stage()?);
         }
-        if !self.eat_word("along") {
+        Ok(DirectiveKind::Sum { var, stages })
+    }
+
+    fn sum_stage(&mut self) -> Parsed<SumStage> {
+        if self.eat_word("along") {
+            return Ok(SumStage::Along(self.one_or_list(Self::directed)?));
+        }
+        if !self.eat_word("tree") {
             return self.expected("`along` and iterators, or `tree`");
         }
-        let open = self.span();
-        let order = if self.eat(Tok::LParen) {
-            self.list(open, Tok::RParen, "`)`", Self::directed)?
+        let ends = self.peek() == Tok::Semi || self.at_word("then");
+        Ok(SumStage::Tree(if ends {
+            Vec::new()
         } else {
-            vec![self.directed()?]
-        };
-        let order = SumOrder::Along(order);
-        Ok(DirectiveKind::Sum { var, order })
+            self.one_or_list(|parser| parser.name("an iterator"))?
+        }))
+    }
+
+    /// One item, or several in parentheses.
+    fn one_or_list<T>(&mut self, item: fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let open = self.span();
+        if self.eat(Tok::LParen) {
+            self.list(open, Tok::RParen, "`)`", item)
+        } else {
+            Ok(vec![item(self)?])
+        }
     }
 
     fn directed(&mut self) -> Parsed<(Name, Direction)> {

@@ -4,7 +4,7 @@ use systola_ir::kernel::Memory;
 
 use crate::value::Value;
 
-use super::super::code::{AccessCode, Code, Slot};
+use super::super::code::{AccessCode, ChainCode, Code, Slot};
 use super::super::fault::FaultKind;
 use super::super::lanes::LaneTest;
 use super::super::machine::{BlockState, Machine};
@@ -350,6 +350,19 @@ impl Warp {
         let position = touches.first().map(|(_, position)| *position);
         machine.scratch = scratch;
         Ok(position.map(|position| (buffer.index(), position)))
+    }
+
+    /// The elements at which the lanes publish.
+    pub(super) fn places(
+        &mut self,
+        code: &Code<'_>,
+        chain: &ChainCode,
+        layout: &Layout,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Touch>, Blame> {
+        let Scratch { touches, work, .. } = scratch;
+        self.resolve(code, &chain.at, None, layout, 1, work, touches)?;
+        Ok(touches.clone())
     }
 
     pub(super) fn await_flag(

@@ -8,11 +8,14 @@ use super::{ParseError, Parser};
 use crate::form::{Cond, Form};
 use crate::id::{BufferId, DimId, RegId, SharedId, ValueId};
 use crate::kernel::{
-    Access, Cache, Deferred, Hints, Invariant, Kernel, NonTemporal, Op, Program, Reg, Shape,
-    Shared, Stmt, Var, VarKind,
+    Access, BlockChain, Cache, Deferred, Hints, Invariant, Joins, Kernel, LookBack, NonTemporal,
+    Op, Program, Reg, Shape, Shared, Stmt, Var, VarKind,
 };
 use crate::mapping::Engine;
 use crate::scalar::{Literal, Scalar};
+
+/// Names that a statement defines.
+type NewNames = Vec<(At, String)>;
 
 /// A block variable, whose range may name variables that are declared after it.
 struct Ranged {
@@ -267,6 +270,7 @@ impl Parser {
         match word.as_str() {
             "for" => return self.repeat(scope),
             "if" => return self.branch(scope),
+            "look_back" => return self.look_back(scope),
             _ => {}
         }
         let at = self.at();
@@ -528,6 +532,129 @@ impl Parser {
         })
     }
 
+    /// `look_back x: f32 = a at p[b, 0] along 0 up, where e joins l { j: f32 = e + l; } gives j`,
+    /// with `and` between several chains.
+    fn look_back(&mut self, scope: &mut Scope<'_>) -> Result<Stmt, ParseError> {
+        self.bump();
+        let mut types = Vec::new();
+        let mut chains = Vec::new();
+        loop {
+            let begins = self.at();
+            let (before, own) = self.typed_names()?;
+            if !chains.is_empty() && own != types {
+                return Err(begins.error("all chains of a look-back have terms of the same types"));
+            }
+            types = own;
+            self.expect("=")?;
+            let terms = self.values(scope, &types)?;
+            self.expect_word("at")?;
+            chains.push((before, terms, self.access(scope)?));
+            if !self.eat_word("and") {
+                break;
+            }
+        }
+        self.expect_word("along")?;
+        let axis = self.count()? as usize;
+        let up = match () {
+            () if self.eat_word("up") => true,
+            () if self.eat_word("down") => false,
+            () => return self.expected("`up` or `down`"),
+        };
+        let when = self.when(&scope.names)?.unwrap_or(Cond::TRUE);
+        self.expect(",")?;
+        self.expect_word("where")?;
+        let earlier = self.names()?;
+        self.expect_word("joins")?;
+        let at = self.at();
+        let later = self.names()?;
+        if earlier.len() != types.len() || later.len() != types.len() {
+            let n = types.len();
+            return Err(at.error(format!("an operation on {n} scalars has as many operands")));
+        }
+        // What the terms are computed from stands before the look-back.
+        let outside = std::mem::take(&mut scope.before);
+        let mut made = Vec::new();
+        for (before, terms, at) in chains {
+            let at = Access {
+                when: when.clone(),
+                ..at
+            };
+            let uniform = at.forms().iter().all(|f| scope.kernel.is_uniform(f));
+            let shape = if uniform {
+                Shape::Uniform
+            } else {
+                Shape::Varying
+            };
+            made.push(BlockChain {
+                at,
+                terms,
+                before: declare_each(scope, &before, &types, shape)?,
+            });
+        }
+        let earlier = declare_each(scope, &earlier, &types, Shape::Uniform)?;
+        let later = declare_each(scope, &later, &types, Shape::Uniform)?;
+        self.expect("{")?;
+        let mut body = self.body(scope)?;
+        self.expect_word("gives")?;
+        let joined = self.values(scope, &types)?;
+        self.expect(";")?;
+        body.append(&mut scope.before);
+        scope.before = outside;
+        Ok(Stmt::LookBack(Box::new(LookBack {
+            chains: made,
+            axis,
+            up,
+            joins: Joins {
+                earlier,
+                later,
+                body,
+                joined,
+            },
+        })))
+    }
+
+    /// `a: f32, b: i64`, new names.
+    fn typed_names(&mut self) -> Result<(NewNames, Vec<Scalar>), ParseError> {
+        let (mut names, mut types) = (Vec::new(), Vec::new());
+        loop {
+            let at = self.at();
+            names.push((at, self.name("the name of a value")?));
+            self.expect(":")?;
+            types.push(self.scalar()?);
+            if !self.eat(",") {
+                return Ok((names, types));
+            }
+        }
+    }
+
+    /// Values of these types, with commas between them.
+    fn values(
+        &mut self,
+        scope: &mut Scope<'_>,
+        types: &[Scalar],
+    ) -> Result<Vec<ValueId>, ParseError> {
+        let mut values = Vec::new();
+        for (n, ty) in types.iter().enumerate() {
+            if n > 0 {
+                self.expect(",")?;
+            }
+            values.push(scope.value(&self.expr()?, Some(*ty))?);
+        }
+        Ok(values)
+    }
+
+    /// `a, b`, new names.
+    fn names(&mut self) -> Result<NewNames, ParseError> {
+        let mut names = Vec::new();
+        loop {
+            let at = self.at();
+            names.push((at, self.name("the name of a value")?));
+            if !self.eat(",") {
+                return Ok(names);
+            }
+        }
+    }
+
     /// `fault faults, 2 at (i, j) if x == 0 when i < N`.
     fn fault(&mut self, scope: &mut Scope<'_>) -> Result<Stmt, ParseError> {
         self.bump();
@@ -560,9 +687,20 @@ fn bind(scope: &mut Scope<'_>, at: At, name: String, kind: VarKind) -> Result<Di
     Ok(var)
 }
 
+fn declare_each(
+    scope: &mut Scope<'_>,
+    names: &NewNames,
+    types: &[Scalar],
+    shape: Shape,
+) -> Result<Vec<ValueId>, ParseError> {
+    let each = names.iter().zip(types);
+    each.map(|((at, name), ty)| scope.declare_value(*at, name, *ty, shape))
+        .collect()
+}
+
 fn declare_all(
     scope: &mut Scope<'_>,
-    defined: &[(At, String)],
+    defined: &NewNames,
     ty: Scalar,
     shape: Shape,
 ) -> Result<Vec<ValueId>, ParseError> {

@@ -20,12 +20,18 @@ pub(super) enum Known {
 impl KernelText<'_> {
     /// `x: f32`, `uniform x, y: i32`.
     pub(super) fn declaration(&self, values: &[ValueId]) -> String {
+        let first = values.first();
+        let first = first.and_then(|v| self.kernel.values.get(v.index()));
+        let shape = first.map_or("", |value| display_shape(value.shape));
+        format!("{shape}{}", self.typed(values))
+    }
+
+    /// `x: f32`, `x, y: i32`.
+    pub(super) fn typed(&self, values: &[ValueId]) -> String {
         let names = join(values.iter().map(|v| self.value(*v)));
-        match values
-            .first()
-            .and_then(|v| self.kernel.values.get(v.index()))
-        {
-            Some(value) => format!("{}{names}: {}", display_shape(value.shape), value.ty),
+        let first = values.first();
+        match first.and_then(|v| self.kernel.values.get(v.index())) {
+            Some(value) => format!("{names}: {}", value.ty),
             None => names,
         }
     }

@@ -5,7 +5,8 @@ use crate::id::{DimId, KernelId, ValueId};
 use crate::kernel::print::KernelText;
 use crate::kernel::visit::walk;
 use crate::kernel::{
-    Access, BufferKind, Kernel, Memory, Program, Shape, Stmt, Value, Var, VarKind,
+    Access, BlockChain, BufferKind, Joins, Kernel, LookBack, Memory, Op, Program, Shape, Stmt,
+    Value, Var, VarKind,
 };
 use crate::scalar::{Literal, Scalar};
 
@@ -150,19 +151,14 @@ impl<'a> Checker<'a, '_> {
                 "a position uses an unknown variable or one out of scope",
             );
         }
-        for value in stmt.uses() {
-            match self.scope.values.get(value.index()) {
-                None => self.report(format!("there is no value {}", value.index())),
-                Some(true) => {}
-                Some(false) => {
-                    let name = self.text.value(value);
-                    self.report(format!(
-                        "{name} is used before it is assigned or out of its scope"
-                    ));
-                }
-            }
-        }
+        let read = match stmt {
+            // The others are assigned by its body.
+            Stmt::LookBack(look) => look.terms(),
+            _ => stmt.uses(),
+        };
+        self.read(&read);
         match stmt {
+            Stmt::LookBack(look) => self.look_back(look),
             Stmt::Let(value, op) => {
                 match type_of(self.program, self.kernel, op, self.value(*value)) {
                     Ok(found) => self.assigned(*value, found),
@@ -300,6 +296,117 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
+    fn read(&mut self, values: &[ValueId]) {
+        for value in values {
+            match self.scope.values.get(value.index()) {
+                None => self.report(format!("there is no value {}", value.index())),
+                Some(true) => {}
+                Some(false) => {
+                    let name = self.text.value(*value);
+                    self.report(format!(
+                        "{name} is used before it is assigned or out of its scope"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn look_back(&mut self, look: &'a LookBack) {
+        let Joins {
+            earlier,
+            later,
+            body,
+            joined,
+        } = &look.joins;
+        let mut types: Vec<Scalar> = Vec::new();
+        for chain in &look.chains {
+            let terms = chain.terms.iter().filter_map(|v| self.value(*v));
+            let own: Vec<Scalar> = terms.map(|v| v.ty).collect();
+            let alike = types.is_empty() || types == own;
+            self.check(alike, "the chains of a look-back have different types");
+            types = own;
+            self.chain(look, chain);
+            let first = &look.chains[0].at;
+            let same = chain.at.when == first.when;
+            self.check(same, "the chains of a look-back have different predicates");
+            let along = |at: &'a Access| at.index.get(look.axis);
+            let beside = chain.at.memory == first.memory && along(&chain.at) == along(first);
+            self.check(
+                beside,
+                "the chains of a look-back have places in different blocks or buffers",
+            );
+        }
+        let lists = [earlier, later, joined];
+        let counted = !types.is_empty() && lists.iter().all(|list| list.len() == types.len());
+        self.check(
+            counted,
+            "the operation of a look-back has other operands than terms",
+        );
+        self.check(!self.scope.by_warp, "not every warp looks back");
+        let pure = |stmt: &Stmt| match stmt {
+            Stmt::Let(_, op) => {
+                let does = op.effects();
+                let sizes_only = op.forms().iter().all(|form| form.dims().is_empty());
+                let computes = does.computes && !does.crosses_lanes && sizes_only;
+                computes || matches!(op, Op::Lit(_))
+            }
+            _ => false,
+        };
+        let pure = body.iter().all(pure);
+        self.check(pure, "the operation of a look-back does more than compute");
+        for (value, ty) in earlier.iter().chain(later).zip(types.iter().cycle()) {
+            let (ty, shape) = (*ty, Shape::Uniform);
+            self.assigned(*value, OpType { ty, shape });
+        }
+        let outer = self.scope.clone();
+        earlier.iter().chain(later).for_each(|v| self.define(*v));
+        let here = self.here;
+        self.body(body);
+        self.here = here;
+        self.read(joined);
+        for (value, ty) in joined.iter().zip(&types) {
+            let found = self.value(*value);
+            let right = found.is_none_or(|v| v.ty == *ty && v.shape == Shape::Uniform);
+            self.check(right, "the operation gives another type or varies");
+        }
+        self.scope = outer;
+        let before = look.chains.iter().flat_map(|chain| &chain.before);
+        before.for_each(|v| self.define(*v));
+    }
+
+    /// Checks the place of a block in a chain, and its term.
+    fn chain(&mut self, look: &LookBack, chain: &BlockChain) {
+        let Some(array) = self.access(&chain.at, 1) else {
+            return;
+        };
+        let shape = access_shape(self.kernel, &chain.at);
+        self.check(look.axis + 1 < array.rank, "the chain is along no axis");
+        let buffer = match chain.at.memory {
+            Memory::Global(id) => self.program.buffers.get(id.index()),
+            Memory::Shared(_) => None,
+        };
+        let is_flags = buffer.is_some_and(|b| b.kind == BufferKind::Flags && b.ty == Scalar::U64);
+        self.check(is_flags, "this is not in a buffer of flags with 64 bits");
+        let terms = chain.terms.iter().filter_map(|v| self.value(*v));
+        let terms: Vec<&Value> = terms.collect();
+        let words = LookBack::words(terms.iter().map(|v| v.ty));
+        let last = buffer.and_then(|b| b.axes.last());
+        let room = last.and_then(|axis| axis.hi.sub(&axis.lo).as_constant());
+        let starts = chain.at.index.last().and_then(Form::as_constant) == Some(0);
+        let fits = room == Some(i128::from(words)) && starts;
+        self.check(fits, "the scalars do not fill the last axis");
+        let along = chain.at.index.get(look.axis);
+        let uniform = along.is_none_or(|form| self.kernel.is_uniform(form));
+        self.check(uniform, "the place in the chain depends on the lane");
+        let same = terms.iter().all(|term| term.shape <= shape);
+        self.check(same, "a chain of the warp has a term for each lane");
+        let counted = chain.before.len() == terms.len();
+        self.check(counted, "a chain has other results than terms");
+        for (value, term) in chain.before.iter().zip(&terms) {
+            self.assigned(*value, OpType { ty: term.ty, shape });
+        }
+    }
+
     fn value(&self, value: ValueId) -> Option<&'a Value> {
         self.kernel.values.get(value.index())
     }
@@ -403,7 +510,7 @@ impl<'a> Checker<'a, '_> {
         let is_flags = match flag.memory {
             Memory::Global(id) => {
                 let buffer = self.program.buffers.get(id.index());
-                buffer.is_some_and(|b| b.kind == BufferKind::Flags)
+                buffer.is_some_and(|b| b.kind == BufferKind::Flags && b.ty == Scalar::I32)
             }
             Memory::Shared(_) => false,
         };
@@ -480,6 +587,7 @@ impl<'a> Checker<'a, '_> {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::DynamicBlock { .. }
+            | Stmt::LookBack(_)
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => {}
         });

@@ -19,6 +19,9 @@ const CASES: &[Case] = &[
     ("gallery/conv1d/tiled.ure", "", plain),
     ("gallery/string/edit_distance_strips.ure", "strips", waits),
     ("gallery/scan/across_blocks.ure", "chained", waits),
+    ("gallery/scan/look_back.ure", "vectors", looks_back),
+    ("gallery/scan/look_back.ure", "strips", looks_back),
+    ("gallery/scan/look_back.ure", "single_rows", looks_back),
     ("gallery/stencil/gauss_seidel_blocks.ure", "slanted", waits),
     ("gallery/string/smith_waterman.ure", "", plain),
     ("gallery/stencil/drift2d.ure", "", plain),
@@ -37,6 +40,10 @@ fn plain(text: &str) -> bool {
 
 fn waits(text: &str) -> bool {
     text.contains("await_flag(") && text.contains("ROLE_FLAGS")
+}
+
+fn looks_back(text: &str) -> bool {
+    text.contains("published_") && text.contains("ROLE_FLAGS")
 }
 
 fn host_loops(text: &str) -> bool {

@@ -40,17 +40,21 @@ impl Emitter<'_> {
         pes: &[PeKey],
         done: &mut [Vec<Evaluated>],
     ) -> Result<(), Failure> {
-        // Independent chains, and the vectors of each.
+        // Independent chains, and the vectors of each in the order of the chain.
         let mut vectors: BTreeMap<(PeKey, i128), Vec<usize>> = BTreeMap::new();
         for (n, pe) in pes.iter().enumerate() {
             let mut chain = pe.clone();
             let vector = chain.pop().unwrap_or(0);
-            for (x, wrap) in chain.iter_mut().zip(wraps) {
-                if *wrap != 0 {
+            let mut order = if scan.by > 0 { vector } else { -vector };
+            for (at, (x, wrap)) in chain.iter_mut().zip(wraps).enumerate() {
+                let returns = scan.returns().map_or(0, |returns| returns[at]);
+                if *wrap == 0 && returns != 0 {
+                    order = *x * returns;
+                }
+                if *wrap != 0 || returns != 0 {
                     *x = 0;
                 }
             }
-            let order = if scan.by > 0 { vector } else { -vector };
             vectors.entry((chain, order)).or_default().push(n);
         }
         for members in vectors.into_values() {
@@ -170,7 +174,11 @@ impl Emitter<'_> {
     }
 
     /// The place of a known PE in an array of one piece.
-    fn here<'s>(&self, slot: &'s [Form], pe: &'s PeKey) -> Result<Here<'s>, Failure> {
+    pub(in crate::emit) fn here<'s>(
+        &self,
+        slot: &'s [Form],
+        pe: &'s PeKey,
+    ) -> Result<Here<'s>, Failure> {
         let piece = &self.slots.pieces[0];
         let at = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());
         Ok(Here {

@@ -1,0 +1,71 @@
+//! From a localised system and a mapping to a checked array.
+
+use systola_ir::array::Array;
+use systola_ir::mapping::Mapping;
+
+use crate::apply_mapping::apply_mapping;
+use crate::clock::{count_registers, domain};
+use crate::decide::Decide;
+use crate::failure::Failure;
+use crate::guards::{find_guards, verify_trust};
+use crate::legality::check_legality;
+use crate::localise::Localised;
+use crate::periodic::Ring;
+use crate::resolve::resolve;
+use crate::reverse::reverse;
+use crate::watch::Watch;
+
+/// What a mapping is applied with.
+pub struct Setting<'a> {
+    /// The iterator that a batch became.
+    pub batch: Option<&'a str>,
+    pub rings: &'a [Ring],
+    /// The number of lanes of the target.
+    pub lanes: i128,
+    /// All sizes, if they are known.
+    pub values: Option<&'a [i128]>,
+}
+
+/// The array of a legal mapping.
+pub fn build_array(
+    localised: &Localised,
+    mapping: &Mapping,
+    setting: &Setting<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Array, Failure> {
+    let decide = Decide {
+        n_params: localised.system.params.len(),
+        context: localised.system.context_cond(),
+    };
+    let mut st =
+        resolve(localised, mapping, setting.batch, setting.lanes).map_err(Failure::Refused)?;
+    watch.goes_on("resolve");
+    let n_tiles = st.tiles.len();
+    for tile in &mut st.tiles {
+        let own = |ring: &&Ring| ring.dim.index() + n_tiles == tile.dim.index();
+        tile.ring = setting
+            .rings
+            .iter()
+            .find(own)
+            .map(|ring| ring.length.clone());
+    }
+    let mut array = apply_mapping(localised, &mapping.name, &st, &decide)?;
+    watch.goes_on("apply-mapping");
+    check_legality(&array, localised, &st, &decide)?;
+    watch.goes_on("legality");
+    // Only an injective mapping has a reverse transform.
+    let points = domain(&array);
+    for n in 0..array.pieces.len() {
+        array.pieces[n].reverse = reverse(&array, &array.pieces[n], &points, &decide);
+    }
+    watch.goes_on("reverse");
+    count_registers(&mut array, &decide, setting.values)?;
+    watch.goes_on("registers");
+    array.guards = find_guards(&array, &decide);
+    watch.goes_on("guards");
+    if let Some(error) = verify_trust(&array, st.check_span) {
+        return Err(Failure::Refused(vec![error]));
+    }
+    debug_assert_eq!(array.verify(), Vec::<String>::new(), "{array}");
+    Ok(array)
+}
