@@ -36,7 +36,7 @@ const CHECKS = ['check', 'trust', 'auto'];
 /** Words that begin a directive, and may be the name before the `.` of a primitive too. */
 const DIRECTIVES = [
   ...PLACES, ...TIMES, ...CHECKS, 'tile', 'forward', 'read', 'sum', 'broadcast', 'transfer',
-  'unroll', 'reverse', 'flags', 'func',
+  'unroll', 'reverse', 'flags', 'look_back', 'func',
 ];
 
 /** Binary operators, the loosest first. */
@@ -244,7 +244,7 @@ module.exports = grammar({
 
     directive: $ => choice(
       $.place, $.time, $.tile, $.when, $.forward, $.read, $.sum, $.broadcast, $.transfer, $.unroll,
-      $.check, $.reverse, $.flags, $.func, $.primitives,
+      $.check, $.reverse, $.flags, $.look_back, $.func, $.primitives,
     ),
 
     place: $ => seq(field('level', alias(choice(...PLACES), $.level)), '=', field('forms', $._forms), ';'),
@@ -272,8 +272,11 @@ module.exports = grammar({
     ),
     read: $ => seq('read', field('input', $.identifier), ';'),
     sum: $ => seq(
-      'sum', field('variable', $.identifier),
-      choice('tree', seq('along', choice($._directed, seq('(', list($._directed), ')')))), ';',
+      'sum', field('variable', $.identifier), $._sum_stage, repeat(seq('then', $._sum_stage)), ';',
+    ),
+    _sum_stage: $ => choice(
+      seq('along', choice($._directed, seq('(', list($._directed), ')'))),
+      seq('tree', optional(choice($.identifier, $.names))),
     ),
     _directed: $ => seq(optional('-'), $.identifier),
     broadcast: $ => seq('broadcast', field('variable', $.identifier), ';'),
@@ -299,6 +302,7 @@ module.exports = grammar({
     reverse: $ => seq('reverse', '(', list($.binding), ')', ';'),
     binding: $ => seq(field('name', $.identifier), '=', field('value', $.expression)),
     flags: _ => seq('flags', ';'),
+    look_back: _ => seq('look_back', ';'),
     // The order of type, iterators and residence is not checked here.
     func: $ => seq(
       'func', field('name', $.identifier), '(', list(choice($._type, $.names, 'device', 'host')),

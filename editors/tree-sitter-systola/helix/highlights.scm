@@ -17,9 +17,9 @@
 ] @keyword
 
 [
-  "tile" "by" "as" "overlap" "periodic" "forward" "along" "read" "sum" "tree" "broadcast"
-  "transfer" "to" "stages" "layout" "columns" "pad" "rotate" "plain" "cp_async" "bulk" "unroll"
-  "check" "trust" "auto" "reverse" "flags" "func" "device" "host"
+  "tile" "by" "as" "overlap" "periodic" "forward" "along" "read" "sum" "tree" "then"
+  "broadcast" "transfer" "to" "stages" "layout" "columns" "pad" "rotate" "plain" "cp_async" "bulk"
+  "unroll" "check" "trust" "auto" "reverse" "flags" "look_back" "func" "device" "host"
 ] @keyword
 
 (level) @keyword
