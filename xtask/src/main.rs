@@ -16,6 +16,7 @@ mod fuzz;
 mod gpu;
 #[cfg(test)]
 mod imports;
+mod isl;
 mod lab;
 mod opencl;
 mod oracle;
@@ -36,6 +37,8 @@ cargo xtask bench ...      time generated code, and compare with baselines and t
 cargo xtask bench-setup    install the baselines of `cargo xtask bench cpu` below target/
 cargo xtask verify ...     run every mapping of a folder on a device, and compare with the equations;
                            uses systola-lab; `cargo xtask verify --help` lists the arguments
+cargo xtask isl            install isl below target/, as a Python package; prints the value for
+                           AFFINE_ISL_PYTHON
 cargo xtask nvrtc          install NVRTC below target/, for CUDA without a toolkit; prints the value
                            for SYSTOLA_NVRTC
 cargo xtask opencl         install two OpenCL implementations, one of them below target/; prints the
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("`{n}` is not a number")),
         },
         ["bench-setup"] => bench_setup::run(),
+        ["isl"] => isl::set_up().map(|python| println!("{}", python.display())),
         ["nvrtc"] => gpu::nvrtc().map(|folder| println!("{}", folder.display())),
         ["opencl"] => opencl::set_up().map(|folder| println!("{}", folder.display())),
         ["gpu"] => gpu::run(),

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::test_binaries::{self, TestBinary};
-use crate::{apt, editors, fuzz, gpu, opencl, root, target_folder};
+use crate::{apt, editors, fuzz, gpu, isl, opencl, root, target_folder};
 
 /// One step: its name, and a function that runs it.
 struct Step<'a> {
@@ -59,7 +59,8 @@ const LONG: [&str; 9] = [
 pub fn test() -> Result<(), String> {
     let mut report = Report::default();
     let begin = Instant::now();
-    let (mut binaries, mut nvrtc, mut vendors) = (Vec::new(), None, None);
+    let mut binaries = Vec::new();
+    let (mut nvrtc, mut vendors, mut isl) = (None, None, None);
     let building = vec![
         Step::new("format", || cargo(&["fmt", "--all", "--check"])),
         Step::new("clippy", || {
@@ -82,6 +83,10 @@ pub fn test() -> Result<(), String> {
             vendors = Some(opencl::set_up()?);
             Ok(ONE)
         }),
+        Step::new("isl", || {
+            isl = Some(isl::set_up()?);
+            Ok(ONE)
+        }),
     ];
     report.run_in_parallel(vec![building, downloading], 2);
     let mut steps = Vec::new();
@@ -89,6 +94,7 @@ pub fn test() -> Result<(), String> {
         binaries.sort_by_key(|binary| !LONG.contains(&binary.name.as_str()));
         steps.extend(vendors.iter().flat_map(|folder| open_cl(&binaries, folder)));
         steps.extend(nvrtc.iter().flat_map(|folder| cuda(&binaries, folder)));
+        steps.extend(isl.iter().flat_map(|python| sets(&binaries, python)));
         steps.extend(binaries.iter().map(tests));
     }
     steps.extend(of_programs());
@@ -186,17 +192,7 @@ fn tests(binary: &TestBinary) -> Step<'_> {
 
 /// Steps that build what is not built yet.
 fn through_cargo() -> Vec<Step<'static>> {
-    const ISL: [&str; 7] = [
-        "test",
-        "-p",
-        "affine",
-        "--features",
-        "isl-oracle",
-        "--test",
-        "isl",
-    ];
     vec![
-        Step::new("sets against isl", || cargo_test(&ISL)),
         Step::new("doc tests", || {
             cargo_test(&["test", "--workspace", "--doc"])
         }),
@@ -274,10 +270,19 @@ const OPENCL: Chosen = &[
     ("systola-lab", &["programs_for_opencl_compute_the_same"]),
 ];
 
+const ISL: Chosen = &[("isl", &["agrees_with_isl"])];
+
 /// Compiles every mapping of the gallery and every timed mapping for GPUs; requires NVRTC.
 fn cuda<'a>(binaries: &'a [TestBinary], folder: &'a Path) -> Vec<Step<'a>> {
     chosen(binaries, CUDA, "CUDA through NVRTC", move |command| {
         command.env("SYSTOLA_NVRTC", folder);
+    })
+}
+
+/// Compares random integer sets with isl; requires it.
+fn sets<'a>(binaries: &'a [TestBinary], python: &'a Path) -> Vec<Step<'a>> {
+    chosen(binaries, ISL, "sets against", move |command| {
+        command.env("AFFINE_ISL_PYTHON", python).arg("--ignored");
     })
 }
 
@@ -391,21 +396,13 @@ pub fn tally(output: &str) -> Tally {
     sum
 }
 
-/// Installs missing tools. The first three build isl, which the set library is tested against;
-/// generated C is compiled by gcc and by clang.
+/// Installs missing compilers of generated C.
 fn tools() -> Result<Tally, String> {
-    const TOOLS: [(&str, &str); 5] = [
-        ("autoconf", "autoconf"),
-        ("automake", "automake"),
-        ("libtoolize", "libtool"),
-        ("gcc", "gcc"),
-        ("clang", "clang"),
-    ];
+    const TOOLS: [&str; 2] = ["gcc", "clang"];
     let missing = || -> Vec<&str> {
         TOOLS
-            .iter()
-            .filter(|(tool, _)| !apt::answers(tool, &["--version"]))
-            .map(|(_, package)| *package)
+            .into_iter()
+            .filter(|tool| !apt::answers(tool, &["--version"]))
             .collect()
     };
     let packages = missing();
@@ -413,8 +410,7 @@ fn tools() -> Result<Tally, String> {
         return Ok(ONE);
     }
     let by_hand = format!(
-        "{} are needed to build isl, the reference of the integer sets, and to compile generated \
-         C, but could not be installed; install them by hand",
+        "{} are needed to compile generated C, but could not be installed; install them by hand",
         packages.join(", ")
     );
     apt::install(&packages).map_err(|e| format!("{e}\n{by_hand}"))?;
@@ -477,7 +473,7 @@ mod tests {
                 .filter(|path| path.to_string_lossy().contains(of));
             files.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains(what)))
         };
-        for step in CUDA.iter().chain(OPENCL) {
+        for step in CUDA.iter().chain(OPENCL).chain(ISL) {
             let found = match *step {
                 ("systola-lab", [name]) => in_files("/lab/src/", &format!("fn {name}()")),
                 (file, []) => ["", "/main"].iter().any(|end| {
