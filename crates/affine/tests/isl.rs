@@ -364,7 +364,7 @@ fn compare(isl: &mut Isl, i: usize, samples: &[Sample], counts: &mut Counts) {
 
     let shown = |set: &Option<Set>| set.as_ref().map_or_else(String::new, to_isl);
     // isl takes long for differences.
-    let difference = difference.filter(|_| i % 4 == 0);
+    let difference = difference.filter(|_| i.is_multiple_of(4));
     let mut fields = vec![text.clone()];
     fields.extend(results.map(to_isl));
     fields.extend([&lexmin, &before, &difference].map(shown));

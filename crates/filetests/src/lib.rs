@@ -10,7 +10,7 @@
 //! * [`mod@examine`]: any text through every check and, where it is legal, through a run.
 //! * [`oracle`]: random programs on every target, for any length of time.
 //! * [`mod@read_back`]: printed kernels, read and printed again.
-//! * [`quick_cpu`]: how tests compile C.
+//! * [`quick_cpu`], [`usual_cpu`]: how tests compile C.
 //! * [`cpus`]: work on all CPUs, and the CPU time of a thread.
 
 /// The same allocator as in the binaries: the tests should be as fast.
@@ -29,4 +29,4 @@ pub mod read_back;
 pub mod reference;
 pub mod tensor;
 
-pub use quick::quick_cpu;
+pub use quick::{quick_cpu, usual_cpu};

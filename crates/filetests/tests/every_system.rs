@@ -112,6 +112,10 @@ const SOBEL: &str = include_str!("programs/sobel.ure");
 /// Parameters of systems without a reference: the first that the context allows, all different.
 const BASES: [i128; 9] = [12, 40, 9, 20, 64, 5, 3, 2, 1];
 
+/// The most points of a box with the parameters as its sides: every cell of a stencil of 125 points
+/// is interpreted for every lane.
+const POINTS: i128 = 20_000;
+
 /// Candidates that the model chooses from.
 const CONSIDERED: usize = 2;
 
@@ -202,7 +206,7 @@ fn small(system: &System) -> Vec<i128> {
     });
     let fits = |params: &Vec<i128>| {
         let holds = |c: &systola_ir::Cond| c.eval(params, &[]) == Ok(true);
-        system.context.iter().all(holds)
+        params.iter().product::<i128>() <= POINTS && system.context.iter().all(holds)
     };
     let mut tried = tried.filter(fits);
     tried

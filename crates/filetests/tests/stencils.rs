@@ -7,12 +7,12 @@ mod devices;
 use std::collections::BTreeMap;
 
 use devices::device;
-use systola::cpu::Effort;
 use systola::interp::compare::compare;
 use systola::interp::{Arrays, Data, Tensor, expect_system, run_system};
 use systola::ir::system::Module;
-use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
+use systola::{OpenClOptions, RunOptions, compile, compile_opencl, load};
 use systola_driver::{Fix, Machine, Simd, lower};
+use systola_filetests::quick_cpu;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Program, Stmt, VarKind};
 
@@ -109,9 +109,7 @@ fn on_cpu(
     params: &[i128],
     inputs: &Arrays,
 ) -> Result<Arrays, String> {
-    let mut options = CpuOptions::from_env().map_err(|e| e.to_string())?;
-    options.effort = Effort::Little;
-    let code = compile(module, "m", named, &options).map_err(|e| e.to_string())?;
+    let code = compile(module, "m", named, &quick_cpu()).map_err(|e| e.to_string())?;
     let ran = code.run_tensors(params, inputs, &RunOptions { threads: 2 });
     ran.map(|(found, _)| found).map_err(|e| e.to_string())
 }

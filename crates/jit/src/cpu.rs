@@ -11,7 +11,8 @@ use systola_ir::system::Module;
 use systola_ir::{Diagnostic, Poly, Span};
 use systola_rt::timing::{Repeats, Timing};
 use systola_rt::{
-    CompileOptions, CpuProgram, RunOptions, ScratchPart, Source, Stats, View, ViewMut, simd,
+    CompileOptions, CpuProgram, RunOptions, ScratchPart, Source, Stats, View, ViewMut,
+    require_compiler, simd,
 };
 
 /// Options of the compilation of a mapping.
@@ -32,6 +33,8 @@ pub enum Effort {
     Full,
     /// For kernels that run once.
     Little,
+    /// For kernels that run once at small sizes. gcc 12 fails on some vectors of 64 bytes.
+    Least,
 }
 
 impl CpuOptions {
@@ -53,6 +56,22 @@ impl CpuOptions {
             effort: Effort::Full,
             compile: CompileOptions::from_env()?,
         })
+    }
+
+    /// Compiles as quickly as this machine can, for kernels that run once at small sizes: without
+    /// optimisation by clang, which takes a third of gcc's time, or else with little.
+    pub fn quick(mut self) -> CpuOptions {
+        let clang = CompileOptions {
+            compilers: vec!["clang".to_string()],
+            ..self.compile.clone()
+        };
+        if require_compiler(&clang).is_ok() {
+            self.compile = clang;
+            self.effort = Effort::Least;
+        } else {
+            self.effort = Effort::Little;
+        }
+        self
     }
 
     /// The machine description of the CPU for the lowering.
@@ -180,6 +199,7 @@ fn flags(options: &CpuOptions) -> Vec<String> {
     let effort = match options.effort {
         Effort::Full => None,
         Effort::Little => Some("-O1".to_string()),
+        Effort::Least => Some("-O0".to_string()),
     };
     let meaning = C_FLAGS.iter().map(|flag| (*flag).to_string());
     meaning

@@ -82,7 +82,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The extension of headers precompiled by gcc.
+/// The extension of precompiled headers.
 const HEADER_EXTENSION: &str = "gch";
 const LOCKS: &str = "locks";
 const WORK: &str = "work-";

@@ -242,12 +242,11 @@ impl Build<'_> {
     fn build_with_headers(&self, dir: &Path, cache: &Cache) -> Result<Built, Error> {
         let (code, flags) = (&self.source.code, &self.source.flags);
         let header = Precompiled::of(code, cache, &self.compiler, flags, &self.limits)
-            .filter(|header| header.link_into(dir));
-        let Some(header) = header else {
+            .and_then(|header| Some((header.link_into(dir)?, header)));
+        let Some((use_header, header)) = header else {
             return self.build_in(dir, flags);
         };
-        let with = [&flags[..], &["-I.".to_string()]].concat();
-        match self.build_in(dir, &with) {
+        match self.build_in(dir, &[&flags[..], &use_header].concat()) {
             Err(Error::CompilerFailed { .. }) => {
                 let built = self.build_in(dir, flags)?;
                 header.give_up();
@@ -274,7 +273,7 @@ impl Build<'_> {
         };
         let level = flags.iter().rfind(|flag| flag.starts_with("-O"));
         let all = self.limits.cpu_time;
-        let note = if level.is_none_or(|level| level == LESS) {
+        let note = if level.is_none_or(|level| ["-O0", LESS].contains(&level.as_str())) {
             build(flags, all)?;
             None
         } else {

@@ -55,17 +55,29 @@ impl Compiler {
         self.make(flags, dir, &args, library, limits)
     }
 
-    /// Precompiles the header `dir/source`. The flags must be those of the library.
+    /// Precompiles a header of the system. The flags must be those of the library.
     pub(crate) fn precompile(
         &self,
         flags: &[String],
         dir: &Path,
-        source: &str,
+        header: &str,
         output: &str,
         limits: &Limits<'_>,
     ) -> Result<(), Error> {
-        let args = ["-fPIC", "-x", "c-header", "-o", output, source];
-        self.make(flags, dir, &args, output, limits)
+        let args = ["-fPIC", "-x", "c-header", "-o", output];
+        if self.is_clang() {
+            // clang looks for the file again at each use, gcc takes nothing but a file.
+            let nothing = ["-include", header, "-"];
+            return self.make(flags, dir, &[&args[..], &nothing].concat(), output, limits);
+        }
+        let source = "header.h";
+        let path = dir.join(source);
+        fs::write(&path, format!("#include <{header}>\n")).map_err(|source| Error::Io {
+            action: "write",
+            path,
+            source,
+        })?;
+        self.make(flags, dir, &[&args[..], &[source]].concat(), output, limits)
     }
 
     pub(crate) fn is_clang(&self) -> bool {

@@ -1,12 +1,12 @@
-//! Precompiled headers of gcc.
+//! Precompiled headers.
 //!
 //! gcc 12 takes 0.3 s to read `immintrin.h`, longer than it takes to compile most kernels. A
 //! process that compiles several kernels with the same flags has the header precompiled: this takes
-//! 0.9 s once, 24 MB of the cache, and 0.04 s for each use. gcc ignores a precompiled header that
-//! does not fit its version or its flags, so a kernel is the same with and without it.
+//! 0.9 s once, 24 MB of the cache, and 0.04 s for each use; with clang 0.5 s, 5 MB and 0.01 s. A
+//! precompiled header that does not fit the compiler's version or its flags is ignored by gcc and
+//! refused by clang, which then compiles without it. So a kernel is the same with and without it.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -41,7 +41,7 @@ pub(crate) struct Precompiled<'a> {
 }
 
 impl<'a> Precompiled<'a> {
-    /// `None`: the code does not include the header, or this compiler has no use for it.
+    /// `None`: the code does not include the header, or the cache is too small for it.
     pub(crate) fn of(
         code: &str,
         cache: &'a Cache,
@@ -50,7 +50,7 @@ impl<'a> Precompiled<'a> {
         limits: &'a Limits<'a>,
     ) -> Option<Precompiled<'a>> {
         let includes = code.contains(&format!("#include <{HEADER}>"));
-        if !includes || compiler.is_clang() || cache.limit() < LEAST_CACHE {
+        if !includes || cache.limit() < LEAST_CACHE {
             return None;
         }
         let mut parts = vec![
@@ -68,16 +68,21 @@ impl<'a> Precompiled<'a> {
         })
     }
 
-    /// Links it into the folder in which gcc runs with `-I.`. Returns `false` if there is none.
-    pub(crate) fn link_into(&self, dir: &Path) -> bool {
-        let Some(path) = self.find_or_make() else {
-            return false;
-        };
+    /// Links it into the folder in which the compiler runs, and returns the flags that use it.
+    /// `None` if there is none.
+    pub(crate) fn link_into(&self, dir: &Path) -> Option<Vec<String>> {
+        let path = self.find_or_make()?;
+        let name = format!("{HEADER}.gch");
         #[cfg(unix)]
-        let linked = std::os::unix::fs::symlink(path, dir.join(format!("{HEADER}.gch")));
+        let linked = std::os::unix::fs::symlink(path, dir.join(&name));
         #[cfg(not(unix))]
-        let linked = fs::hard_link(path, dir.join(format!("{HEADER}.gch")));
-        linked.is_ok()
+        let linked = std::fs::hard_link(path, dir.join(&name));
+        linked.ok()?;
+        Some(match self.compiler.is_clang() {
+            true => vec!["-include-pch".to_string(), name],
+            // gcc looks for it beside the header.
+            false => vec!["-I.".to_string()],
+        })
     }
 
     /// Called when a kernel could only be compiled without it.
@@ -121,10 +126,9 @@ impl<'a> Precompiled<'a> {
             return Some(found.path);
         }
         let work = self.cache.work_dir().ok()?;
-        let (source, output) = ("header.h", "header.gch");
-        fs::write(work.path().join(source), format!("#include <{HEADER}>\n")).ok()?;
+        let output = "header.gch";
         self.compiler
-            .precompile(self.flags, work.path(), source, output, self.limits)
+            .precompile(self.flags, work.path(), HEADER, output, self.limits)
             .ok()?;
         let stored = self
             .cache

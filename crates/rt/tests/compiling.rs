@@ -361,27 +361,35 @@ fn processes_share_a_cache() {
 
 /// A kernel that includes the header of all vector instructions.
 #[cfg(target_arch = "x86_64")]
-fn with_intrinsics(n: usize, cache: &CacheOptions) -> CpuProgram {
+fn with_intrinsics(compiler: &str, n: usize, cache: &CacheOptions) -> CpuProgram {
     let (program, mut source) = saxpy();
     source.code = format!("#include <immintrin.h>\n{}", source.code);
     source.code = source.code.replace("7 *", &format!("{n} *"));
     let mut options = options();
     options.cache = Some(cache.clone());
+    options.compilers = vec![compiler.to_string()];
     CpuProgram::compile(program, source, &options).unwrap()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn precompiled_headers_do_not_change_kernels() {
-    let has_gcc = Command::new("gcc").arg("--version").output().is_ok();
-    assert!(has_gcc, "gcc is needed");
+    for compiler in ["gcc", "clang"] {
+        let done = Command::new(compiler).arg("--version").output();
+        assert!(done.is_ok(), "{compiler} is needed");
+        precompiled_headers_do_not_change_kernels_of(compiler);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn precompiled_headers_do_not_change_kernels_of(compiler: &str) {
     let (with, without) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let with = CacheOptions::new(with.path());
     let mut small = CacheOptions::new(without.path());
     small.limit = 100 << 20;
     for n in 1..=6 {
         for cache in [&with, &small] {
-            check_runs(&with_intrinsics(n, cache), n);
+            check_runs(&with_intrinsics(compiler, n, cache), n);
         }
     }
     // Files are named by the sum of their bytes.
@@ -394,7 +402,7 @@ fn precompiled_headers_do_not_change_kernels() {
         names.sort();
         names
     };
-    assert_eq!(names(&with.dir, "gch").len(), 1);
+    assert_eq!(names(&with.dir, "gch").len(), 1, "{compiler}");
     assert!(names(&small.dir, "gch").is_empty());
     assert_eq!(names(&with.dir, "so").len(), 6);
     assert_eq!(names(&with.dir, "so"), names(&small.dir, "so"));
@@ -404,5 +412,5 @@ fn precompiled_headers_do_not_change_kernels() {
             fs::write(path, "damaged").unwrap();
         }
     }
-    check_runs(&with_intrinsics(7, &with), 7);
+    check_runs(&with_intrinsics(compiler, 7, &with), 7);
 }

@@ -5,19 +5,21 @@ use systola::rt::Source;
 use systola::rt::cache::CacheOptions;
 use systola::{Machine, RunOptions, Simd};
 
-use crate::quick_cpu;
+use crate::{quick_cpu, usual_cpu};
 
 use super::batch::{Prepared, Ran};
 use super::subject::Run;
 use super::unit::join;
 
-/// How kernels are compiled here; a small budget of code keeps the compiler quick.
+/// How kernels are compiled here: those for all of this machine's lanes as users do.
 pub(super) fn options(simd: Simd) -> CpuOptions {
-    let mut options = quick_cpu();
+    let widest = simd == CpuOptions::new().simd;
+    let mut options = if widest { usual_cpu() } else { quick_cpu() };
     options.simd = simd;
     options
 }
 
+/// A small budget of code keeps the compilers quick.
 pub(super) fn machine(simd: Simd, seed: u64) -> Machine {
     let mut machine = options(simd).machine();
     if !seed.is_multiple_of(8) {

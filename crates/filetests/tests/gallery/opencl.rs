@@ -107,10 +107,11 @@ impl Target for OpenCl {
 }
 
 /// PoCL compiles each of these for more than a quarter of a minute.
-const SLOW: [(&str, &str); 5] = [
+const SLOW: [(&str, &str); 6] = [
     ("conv2d/same.ure", "halves"),
     ("conv2d/same.ure", "quarters"),
     ("linear-algebra/matmul_core.ure", "blocks"),
+    ("linear-algebra/matmul_core.ure", "shared"),
     ("linear-algebra/matmul_core.ure", "squares"),
     ("stencil/drift2d.ure", "small"),
 ];

@@ -36,8 +36,8 @@ impl<'a> Ours<'a> {
         let path = root.join(problem.family.folder()).join(problem.program);
         let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
         let module = systola::load(&text).map_err(|error| error.to_string())?;
-        let mut options = CpuOptions::from_env().map_err(|e| e.to_string())?;
-        options.effort = scale.effort();
+        let options = CpuOptions::from_env().map_err(|e| e.to_string())?;
+        let mut options = scale.compiled_by(options);
         options.fix = match problem.fix {
             [] => Fix::Nothing,
             names => Fix::Names(names.iter().map(ToString::to_string).collect()),

@@ -1,6 +1,6 @@
 //! The timed problems: programs of the gallery with sizes, inputs and expected results.
 
-use systola::cpu::Effort;
+use systola::CpuOptions;
 use systola::interp::{Data, Tensor};
 use systola::rt::HostArray;
 use systola_cli::source::Failure;
@@ -120,11 +120,11 @@ impl Scale {
         }
     }
 
-    /// How C is compiled.
-    pub fn effort(self) -> Effort {
+    /// How C is compiled: small problems are solved once.
+    pub fn compiled_by(self, options: CpuOptions) -> CpuOptions {
         match self {
-            Scale::Full => Effort::Full,
-            Scale::Small => Effort::Little,
+            Scale::Full => options,
+            Scale::Small => options.quick(),
         }
     }
 

@@ -222,8 +222,8 @@ fn repeated(
 ) -> Result<Vec<f64>, String> {
     let module = load(root, stencil, Precision::F64).map_err(|f| format!("{f:?}"))?;
     let sizes = sizes(field.shape, stencil.rank, None);
-    let mut options = CpuOptions::from_env().map_err(|e| e.to_string())?;
-    options.effort = Scale::of(args.small).effort();
+    let options = CpuOptions::from_env().map_err(|e| e.to_string())?;
+    let options = Scale::of(args.small).compiled_by(options);
     let compiled = compile(&module, mapping, &sizes, &options).map_err(|e| e.to_string())?;
     let host = |array: &Array| match &array.values {
         arrays::Values::F64(v) => HostArray::from_slice(v, &array.shape).map_err(|e| e.to_string()),
