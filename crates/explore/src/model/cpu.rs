@@ -1,6 +1,8 @@
 //! The terms of a kernel on a CPU: a warp is a vector, threads take blocks from a queue.
 
 use systola_ir::Cond;
+use systola_ir::kernel::Stmt;
+use systola_ir::kernel::visit::any;
 
 use super::alive::{Alive, alive};
 use super::chain::{self, Latencies, Start};
@@ -32,9 +34,10 @@ pub fn kernel(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<KernelPrediction
     let pages = tlb_misses(counted, cpu)?;
     let pages = Term::new("pages", pages, "pages", cycles / cpu.page.value, &cpu.page);
     let blocks = counted.blocks(busy / cpu.block.value, &cpu.block);
+    let look_backs = look_backs(counted, busy, cpu);
     let launches = counted.launches(&cpu.launch);
-    let seconds = longest + pages.seconds + blocks.seconds + launches.seconds;
-    terms.extend([pages, blocks, launches]);
+    let seconds = longest + pages.seconds + blocks.seconds + look_backs.seconds + launches.seconds;
+    terms.extend([pages, blocks, look_backs, launches]);
     Ok(KernelPrediction {
         seconds,
         terms,
@@ -139,6 +142,19 @@ impl MissingRegisters {
             loaded: part(loaded - (room - computed).max(0.0), loaded),
         }
     }
+}
+
+/// The term of lines that go from core to core while blocks look back.
+fn look_backs(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Term {
+    let looks_back = any(&counted.code.kernel.body, &|stmt| {
+        matches!(stmt, Stmt::LookBack(_))
+    });
+    let blocks = match looks_back && busy > 1.0 {
+        true => counted.census.blocks,
+        false => 0.0,
+    };
+    let (rate, number) = (busy / cpu.look_back.value, &cpu.look_back);
+    Term::new("look-backs", blocks, "blocks", rate, number)
 }
 
 /// The term of operations that wait for each other.

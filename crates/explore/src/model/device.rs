@@ -129,6 +129,7 @@ device! {
         copy_all = 30.0e9, "B/s", "read and written in memory, all threads", EMR;
         launch = 5.0e-6, "s", "from one launch on all threads to the next", EMR;
         block = 1.5e-9, "s", "from one block to the next", EMR;
+        look_back = 0.7e-6, "s", "a block that looks back over blocks of other threads", EMR;
     }
 }
 

@@ -80,7 +80,8 @@ pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
             }
         }
     }
-    if n_rows >= MANY_ROWS {
+    // On a CPU a thread sums up a row as fast as it reads memory.
+    if !is_gpu || n_rows >= MANY_ROWS {
         list.extend(in_rows);
         list.extend(pieces);
     } else {

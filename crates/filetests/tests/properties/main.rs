@@ -12,6 +12,8 @@
 //!   orders;
 //! * the counts of the report are those of the points that were tried.
 //!
+//! Beside them, systems that are written out: sums and running sums in every position and order.
+//!
 //! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` this many.
 
 #[expect(dead_code, reason = "shared with the tests of the printers")]
@@ -27,6 +29,7 @@ mod printed;
 mod programs;
 mod refusals;
 mod rounding;
+mod scans;
 mod sums;
 mod tally;
 mod values;

@@ -224,7 +224,13 @@ impl Emitter<'_> {
     }
 
     /// The vector of a PE `age` ticks ago; 0 is this tick.
-    fn held(&mut self, cell: VarId, name: &str, pe: &PeKey, age: usize) -> Option<Vec<ValueId>> {
+    pub(super) fn held(
+        &mut self,
+        cell: VarId,
+        name: &str,
+        pe: &PeKey,
+        age: usize,
+    ) -> Option<Vec<ValueId>> {
         if age == 0 {
             return self.now.get(&(cell, pe.clone())).cloned();
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use systola_ir::array::Realisation;
+use systola_ir::array::{Link, Realisation};
 use systola_ir::kernel::{Op, Shape, Stmt};
 use systola_ir::system::{Combine, Expr};
 use systola_ir::{Cond, Form, PortId, RegId, Rel, Type, ValueId, VarId};
@@ -24,10 +24,12 @@ pub(super) struct Chain {
     /// What the neighbour's value is combined with, where one is needed; `None` if the neighbour's
     /// value is itself the result.
     pub(super) term: Option<Bundle>,
-    /// Where a neighbour is needed.
+    /// Where a neighbour is needed; in the first lanes, the value that enters the vector.
     pub(super) open: Cond,
     /// Where it reads a register of the same lane that needs a neighbour.
     pub(super) reached: Cond,
+    /// The value that enters the vector at its first lanes, in all lanes of its chain.
+    pub(super) entering: Option<Bundle>,
 }
 
 /// Where registers of the lane that are already evaluated still need the value that enters the
@@ -84,13 +86,13 @@ impl Emitter<'_> {
         let ports = own_ports(array, cell);
         let none = Waiting::new();
         let chain = self.chain(&declared.body, name, scan, &ports, &none, here, done)?;
-        let open = chain.open.clone();
+        let (open, entering) = (chain.open.clone(), chain.entering.clone());
         let Some(value) = self.begun(scan, name, &declared.ty, chain) else {
             return Ok(self.placeholder(&declared.ty));
         };
         let carried = match &open {
             Cond::Const(false) => return Ok(value),
-            _ => self.carried(cell, scan, name, here),
+            _ => entering.or_else(|| self.carried(cell, scan, name, here)),
         };
         self.along_lanes(scan, name, value, open, carried.as_ref(), here)
     }
@@ -137,15 +139,17 @@ impl Emitter<'_> {
         let width = i128::from(self.partition.lanes);
         let by = scan.by.abs();
         let up = scan.by > 0;
-        // If nothing ends a chain, the carried value is combined last: vectors then depend on each
-        // other only in that step.
-        let late = open == Cond::TRUE;
-        if !late && let Some(carried) = carried {
+        // If chains begin nowhere but in the first lanes, the carried value is combined last:
+        // vectors then depend on each other only in that step.
+        let late = self.continues(scan, &open)?;
+        if late.is_none()
+            && let Some(carried) = carried
+        {
             let enters = self.beyond(scan, by).negate().and(open.clone());
             let enters = self.facts.simplify(&enters);
             value = self.join(scan, name, enters, carried, value, here)?;
         }
-        let mut reach = self.shorter(open.and(self.beyond(scan, by)));
+        let mut reach = self.shorter(open.clone().and(self.beyond(scan, by)));
         let mut step = by;
         while step < width && reach != Cond::Const(false) {
             let moved = self.moved(name, &value, if up { step } else { -step });
@@ -154,10 +158,37 @@ impl Emitter<'_> {
             reach = self.shorter(there.and(reach));
             step *= 2;
         }
-        match carried {
-            Some(carried) if late => self.join(scan, name, Cond::TRUE, carried, value, here),
-            Some(_) | None => Ok(value),
+        match (carried, late) {
+            (Some(carried), Some(late)) => self.join(scan, name, late, carried, value, here),
+            (Some(_), None) | (None, _) => Ok(value),
         }
+    }
+
+    /// The lanes whose chain the carried value continues; `None` if chains may also begin behind the
+    /// first lanes.
+    fn continues(&self, scan: &Scan, open: &Cond) -> Result<Option<Cond>, Failure> {
+        let by = scan.by.abs();
+        let behind = open.clone().and(self.beyond(scan, 2 * by));
+        let before = self.lane_at(open, -scan.by)?;
+        if self.facts.clone().with(behind).simplify(&before) != Cond::TRUE {
+            return Ok(None);
+        }
+        let at_first = self.at_first(scan, open)?;
+        Ok(Some(self.shorter(at_first.and(open.clone()))))
+    }
+
+    /// The condition at the first lane of each lane's chain in this vector.
+    fn at_first(&self, scan: &Scan, cond: &Cond) -> Result<Cond, Failure> {
+        let by = scan.by.abs();
+        let lane = self.lane.map(Form::from).unwrap_or_default();
+        let last = i128::from(self.partition.lanes) - 1;
+        let first = if scan.by > 0 {
+            lane.modulo(by)
+        } else {
+            lane.neg().plus(last).modulo(by).neg().plus(last)
+        };
+        let put = |f: &Form| f.substitute(&|d| (Some(d) == self.lane).then(|| first.clone()));
+        Ok(self.facts.simplify(&cond.map(&put)?))
     }
 
     /// Combines the arriving value with this one where a condition holds.
@@ -266,15 +297,6 @@ impl Emitter<'_> {
         name: &str,
         here: &Here<'_>,
     ) -> Option<Bundle> {
-        let width = i128::from(self.partition.lanes);
-        let by = scan.by.abs();
-        let lane = self.lane.map(Form::from).unwrap_or_default();
-        // For the chain of each lane, its last lane in the previous vector.
-        let from = if scan.by > 0 {
-            lane.modulo(by).plus(width - by)
-        } else {
-            lane.neg().plus(width - 1).modulo(by).neg().plus(by - 1)
-        };
         let values = match self.partition.walk {
             Pes::Known { .. } => {
                 let mut key = here.pe.clone();
@@ -302,6 +324,25 @@ impl Emitter<'_> {
                 registers.into_iter().map(get).collect()
             }
         };
+        self.last_lanes(cell, scan, name, values)
+    }
+
+    /// The values of the last lanes of a vector, each in all lanes of its chain.
+    fn last_lanes(
+        &mut self,
+        cell: VarId,
+        scan: &Scan,
+        name: &str,
+        values: Vec<ValueId>,
+    ) -> Option<Bundle> {
+        let width = i128::from(self.partition.lanes);
+        let by = scan.by.abs();
+        let lane = self.lane.map(Form::from).unwrap_or_default();
+        let from = if scan.by > 0 {
+            lane.modulo(by).plus(width - by)
+        } else {
+            lane.neg().plus(width - 1).modulo(by).neg().plus(by - 1)
+        };
         let taken = values.into_iter();
         let mut taken = taken.map(|value| self.b.shuffle(name, value, from.clone()));
         Bundle::of(&self.array.cells[cell.index()].ty, &mut taken)
@@ -324,10 +365,11 @@ impl Emitter<'_> {
                 term: None,
                 open: Cond::Const(false),
                 reached: Cond::Const(false),
+                entering: None,
             });
         }
         if let Expr::Port(port) = expr {
-            return self.own_port(*port, name, waiting, here, done);
+            return self.own_port(*port, name, scan, waiting, here, done);
         }
         if let Expr::Guard {
             cond,
@@ -353,12 +395,19 @@ impl Emitter<'_> {
                         })?;
                     self.after_branches(&cond, after_then, after_otherwise);
                     let open = either_cond(&cond, then.open, otherwise.open);
+                    let at_first = self.at_first(scan, &cond)?;
                     let reached = either_cond(&cond, then.reached, otherwise.reached);
                     Ok(Chain {
                         complete: self.either_of(name, &cond, then.complete, otherwise.complete),
                         term: self.either_of(name, &cond, then.term, otherwise.term),
                         open: self.facts.simplify(&open),
                         reached: self.facts.simplify(&reached),
+                        entering: self.either_of(
+                            name,
+                            &at_first,
+                            then.entering,
+                            otherwise.entering,
+                        ),
                     })
                 }
             };
@@ -392,14 +441,17 @@ impl Emitter<'_> {
             term: Some(term),
             open: sum.open,
             reached: sum.reached,
+            entering: sum.entering,
         })
     }
 
-    /// A cell's port to itself: links within a vector stay open, other links deliver.
+    /// A cell's port to itself: links within a vector stay open, and so does one that enters it;
+    /// other links deliver.
     fn own_port(
         &mut self,
         port: PortId,
         name: &str,
+        scan: &Scan,
         waiting: &Waiting,
         here: &Here<'_>,
         done: &Evaluated,
@@ -409,6 +461,7 @@ impl Emitter<'_> {
         let mut complete: Option<Bundle> = None;
         let mut open: Option<Cond> = None;
         let mut reached = Cond::Const(false);
+        let mut entering: Option<Bundle> = None;
         for link in &port.links {
             if link.realisation == Realisation::Hole {
                 continue;
@@ -417,7 +470,14 @@ impl Emitter<'_> {
             if guard == Cond::Const(false) {
                 continue;
             }
-            if is_scanned(self.partition, port.source, link) {
+            let scanned = is_scanned(self.partition, port.source, link);
+            let enters = match scanned {
+                false => self.enters(port.source, link, scan, name, here),
+                true => None,
+            };
+            if scanned || enters.is_some() {
+                let at_first = self.at_first(scan, &guard)?;
+                entering = self.either_of(name, &at_first, enters, entering);
                 open = Some(match open {
                     None => guard,
                     Some(other) => Cond::Or(vec![other, guard]),
@@ -441,7 +501,48 @@ impl Emitter<'_> {
             term: None,
             open,
             reached: self.facts.simplify(&reached),
+            entering,
         })
+    }
+
+    /// The value of a link from the last lanes of a vector, of a register or of an earlier step, to
+    /// the first lanes of this one, in all lanes; `None` if the link leads elsewhere.
+    fn enters(
+        &mut self,
+        cell: VarId,
+        link: &Link,
+        scan: &Scan,
+        name: &str,
+        here: &Here<'_>,
+    ) -> Option<Bundle> {
+        let partition = self.partition;
+        let (Pes::Known { .. }, Some(age)) = (&partition.walk, partition.age(self.array, link))
+        else {
+            return None;
+        };
+        let in_registers = matches!(
+            link.realisation,
+            Realisation::Register
+                | Realisation::Buffer
+                | Realisation::Shuffle
+                | Realisation::Broadcast
+                | Realisation::Tree
+        );
+        let mut others = (0..link.displacement.len()).filter(|p| !partition.pes.contains(p));
+        if !in_registers || others.any(|p| !link.displacement[p].is_zero()) {
+            return None;
+        }
+        let mut key = here.pe.clone();
+        for (at, p) in partition.pes.iter().enumerate() {
+            let moved = link.displacement[*p].as_constant()?;
+            if Some(*p) != partition.vector {
+                key[at] -= moved;
+            } else if moved != scan.by - scan.by.signum() * i128::from(partition.lanes) {
+                return None;
+            }
+        }
+        let values = self.held(cell, name, &key, age)?;
+        self.last_lanes(cell, scan, name, values)
     }
 }
 

@@ -79,6 +79,7 @@ impl Emitter<'_> {
         let ports = own_ports(array, cell);
         let mut waiting = Waiting::new();
         let mut values: BTreeMap<usize, Bundle> = BTreeMap::new();
+        let mut entering: Option<Bundle> = None;
         // Each lane on its own, as if the chain began there.
         for n in self.sources_first(cell, pes, members) {
             self.at_pe(slot, &pes[n]);
@@ -94,6 +95,7 @@ impl Emitter<'_> {
                 &mut done[n][0],
             )?;
             let waits = any(chain.open.clone(), chain.reached.clone());
+            entering = entering.or_else(|| chain.entering.clone());
             let begun = self.begun(scan, name, &declared.ty, chain);
             let value = begun.unwrap_or_else(|| self.placeholder(&declared.ty));
             self.now.insert((cell, pes[n].clone()), value.flat());
@@ -115,7 +117,7 @@ impl Emitter<'_> {
         self.at_pe(slot, &pes[end]);
         let here = self.here(slot, &pes[end])?;
         let open = waiting[&pes[end]].clone();
-        let carried = self.carried(cell, scan, name, &here);
+        let carried = entering.or_else(|| self.carried(cell, scan, name, &here));
         let value = values[&end].clone();
         let left = self.along_lanes(scan, name, value, open, carried.as_ref(), &here)?;
         // The value that enters each lane, to be combined with the lane's registers.
