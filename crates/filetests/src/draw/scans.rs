@@ -1,5 +1,6 @@
-//! Random running sums that cross blocks by look-back: operations of all kinds and types, in both
-//! directions, one or two of them, with lanes along them or beside them.
+//! Random running sums: operations of all kinds and types, in both directions, one or two of them.
+//! They cross blocks by look-back, with lanes along them or beside them, or go from step to step and
+//! by flags from block to block.
 
 use std::collections::BTreeMap;
 
@@ -133,6 +134,31 @@ fn beside(rng: &mut Rng) -> String {
     )
 }
 
+/// A mapping whose lanes lie along the running sum over i, which goes on in the next step.
+fn steps(rng: &mut Rng, down: bool) -> String {
+    let lanes = pick(rng, &["L", "4", "3", "2"]);
+    let (registers, vectors) = (pick(rng, &[1, 2, 4]), pick(rng, &[1, 1, 2, 3]));
+    let sign = if down { "-" } else { "" };
+    let time = match rng.int(0, 2) {
+        0 => format!("  block = j;\n  time = {sign}t;\n"),
+        _ => format!("  time = (j, {sign}t);\n"),
+    };
+    format!(
+        "  tile i by {vectors}*{registers}*{lanes} as (t, w);\n  tile w by {registers}*{lanes} as (q, v);\n  \
+         tile v by {registers} as (l, r);\n  lane = l;\n  reg = (q, r);\n{time}"
+    )
+}
+
+/// The same in blocks of some steps, each of which waits for the block before.
+fn flags(rng: &mut Rng, down: bool) -> String {
+    let (lanes, steps) = (pick(rng, &["L", "4", "3"]), pick(rng, &[1, 2, 5]));
+    let sign = if down { "-" } else { "" };
+    format!(
+        "  flags;\n  tile i by {steps}*{lanes} as (b, w);\n  block = (j, b);\n  lane = w % {lanes};\n  \
+         time = {sign}({steps}*b + w/{lanes});\n"
+    )
+}
+
 /// The same seed draws the same.
 pub fn draw_scan(seed: u64) -> DrawnScan {
     let mut rng = Rng::new(seed);
@@ -171,10 +197,14 @@ pub fn draw_scan(seed: u64) -> DrawnScan {
         "system drawn(T, M) where T >= 1, M >= 1 {{\n  input x[T, M]: {element};\n  {function}\n  \
          index i in 0..T, j in 0..M;\n  {sum}{second}\n  output s[T, M]: {output} = S{result} at [i, j];\n}}\n"
     );
-    for (n, body) in [along(&mut rng), beside(&mut rng)].iter().enumerate() {
-        text.push_str(&format!(
-            "\nmapping m{n} of drawn {{\n  look_back;\n{body}}}\n"
-        ));
+    let bodies = [
+        format!("  look_back;\n{}", along(&mut rng)),
+        format!("  look_back;\n{}", beside(&mut rng)),
+        steps(&mut rng, recurrence),
+        flags(&mut rng, recurrence),
+    ];
+    for (n, body) in bodies.iter().enumerate() {
+        text.push_str(&format!("\nmapping m{n} of drawn {{\n{body}}}\n"));
     }
     let size = |t: i64, m: i64| {
         let names = ["T", "M"].map(String::from);

@@ -12,7 +12,7 @@
 //!   orders;
 //! * the counts of the report are those of the points that were tried.
 //!
-//! Beside them, systems that are written out: sums and running sums in every position and order.
+//! Beside them, systems written by hand: sums and running sums in every position and order.
 //!
 //! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` this many.
 
