@@ -135,6 +135,10 @@ fn lower_blocks(
     if !chains.is_empty() {
         return lower_launch(array, decide, machine, slots, &chains, kernels, watch);
     }
+    let as_chains = |slots, watch: &mut Watch<'_>| {
+        let array = with_chains(array);
+        lower_launch(&array, decide, machine, slots, &[], kernels, watch)
+    };
     match split(array, decide, &slots, machine)? {
         Crossing::None => {}
         Crossing::Parts(split) => {
@@ -143,30 +147,12 @@ fn lower_blocks(
             let parts = part(&split.parts, Blocks::All)?;
             let joined = part(&split.joined, Blocks::All)?;
             if waits(&parts) || waits(&joined) {
-                return lower_launch(
-                    &with_chains(array),
-                    decide,
-                    machine,
-                    slots,
-                    &[],
-                    kernels,
-                    watch,
-                );
+                return as_chains(slots, watch);
             }
             let rest = part(&split.rest, Blocks::Writing)?;
             return Ok(link(parts, joined, rest));
         }
-        Crossing::Chains => {
-            return lower_launch(
-                &with_chains(array),
-                decide,
-                machine,
-                slots,
-                &[],
-                kernels,
-                watch,
-            );
-        }
+        Crossing::Chains => return as_chains(slots, watch),
     }
     // A fault in a block must be recorded even if the block writes no output.
     let faultless = !array.cells.iter().any(|cell| may_fault(array, &cell.body));

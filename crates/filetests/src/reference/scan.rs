@@ -1,5 +1,6 @@
 //! Running sums.
 
+use super::sums::{dot, first_largest};
 use super::{EXACT, Reference, SINGLE};
 use crate::tensor::{Arrays, Params, Rng, Tensor};
 
@@ -56,12 +57,7 @@ pub fn references() -> Vec<Reference> {
                     .with("x", rng.floats([n]))
                     .with("y", rng.floats([n]))
             },
-            outputs: |p, arrays| {
-                let [n] = p.get(["N"]);
-                let (x, y) = (arrays.floats("x"), arrays.floats("y"));
-                let s = (0..n).map(|i| x[[i]] * y[[i]]).sum::<f64>();
-                Arrays::new().with("s", Tensor::from_fn([], |[]| s))
-            },
+            outputs: |p, arrays| Arrays::new().with("s", dot(p, arrays)),
             tolerance: SINGLE,
         },
         Reference {
@@ -72,11 +68,9 @@ pub fn references() -> Vec<Reference> {
                 let [n] = p.get(["N"]);
                 Arrays::new().with("a", rng.ints([n], -9, 9))
             },
-            outputs: |p, arrays| {
-                let [n] = p.get(["N"]);
+            outputs: |_, arrays| {
                 let a = arrays.ints("a");
-                let first = |best: usize, i: usize| if a[[i]] > a[[best]] { i } else { best };
-                let best = (1..n).fold(0, first);
+                let best = first_largest(&a.data);
                 Arrays::new()
                     .with("value", Tensor::from_fn([], |[]| a[[best]]))
                     .with("place", Tensor::from_fn([], |[]| best as i64))

@@ -1,7 +1,20 @@
 //! Sums in stages.
 
 use super::{EXACT, Reference, SINGLE};
-use crate::tensor::{Arrays, Tensor};
+use crate::tensor::{Arrays, Params, Tensor};
+
+/// The sum of products of `x` and `y`.
+pub(super) fn dot(p: &Params, arrays: &Arrays) -> Tensor<f64> {
+    let [n] = p.get(["N"]);
+    let (x, y) = (arrays.floats("x"), arrays.floats("y"));
+    let sum = (0..n).map(|i| x[[i]] * y[[i]]).sum::<f64>();
+    Tensor::from_fn([], |[]| sum)
+}
+
+/// The first place of the largest element.
+pub(super) fn first_largest<T: PartialOrd>(all: &[T]) -> usize {
+    (1..all.len()).fold(0, |best, i| if all[i] > all[best] { i } else { best })
+}
 
 pub fn references() -> Vec<Reference> {
     vec![
@@ -15,12 +28,7 @@ pub fn references() -> Vec<Reference> {
                     .with("x", rng.floats([n]))
                     .with("y", rng.floats([n]))
             },
-            outputs: |p, arrays| {
-                let [n] = p.get(["N"]);
-                let (x, y) = (arrays.floats("x"), arrays.floats("y"));
-                let z = (0..n).map(|i| x[[i]] * y[[i]]).sum::<f64>();
-                Arrays::new().with("z", Tensor::from_fn([], |[]| z))
-            },
+            outputs: |p, arrays| Arrays::new().with("z", dot(p, arrays)),
             tolerance: SINGLE,
         },
         Reference {
@@ -31,11 +39,9 @@ pub fn references() -> Vec<Reference> {
                 let [n] = p.get(["N"]);
                 Arrays::new().with("x", rng.floats([n]))
             },
-            outputs: |p, arrays| {
-                let [n] = p.get(["N"]);
+            outputs: |_, arrays| {
                 let x = arrays.floats("x");
-                let first = |best: usize, i: usize| if x[[i]] > x[[best]] { i } else { best };
-                let best = (1..n).fold(0, first);
+                let best = first_largest(&x.data);
                 Arrays::new()
                     .with("value", Tensor::from_fn([], |[]| x[[best]]))
                     .with("place", Tensor::from_fn([], |[]| best as i64))
