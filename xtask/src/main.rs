@@ -26,6 +26,7 @@ mod test_binaries;
 
 const HELP: &str = "\
 cargo xtask test           run all checks that a change must pass; installs what they need
+cargo xtask test --all     the same, with every mapping on every target, which takes twice as long
 cargo xtask errors         generate docs/errors.md from the codes in crates/ir
 cargo xtask fuzz [N]       run N corrupted programs through the command line (default 2000)
 cargo xtask fuzz --minutes N [--seed S] [--target T,...] [--workers W]
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
             Err(why) => Err(why),
         },
         ["test"] => steps::test(),
+        ["test", "--all"] => steps::test_all(),
         ["errors"] => errors::write(),
         ["fuzz"] => fuzz::run(2000),
         ["fuzz", args @ ..] if args[0].starts_with("--") => oracle::run(args),

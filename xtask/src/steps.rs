@@ -106,6 +106,18 @@ pub fn test() -> Result<(), String> {
     report.end(begin)
 }
 
+/// The same with `SYSTOLA_TESTS=all`, which tests with a sample of many cases read.
+pub fn test_all() -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut command = Command::new(program);
+    command.arg("test").env("SYSTOLA_TESTS", "all");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("the tests ended with {status}")),
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
+
 /// The results so far.
 #[derive(Default)]
 struct Report {

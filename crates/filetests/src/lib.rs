@@ -11,6 +11,7 @@
 //! * [`oracle`]: random programs on every target, for any length of time.
 //! * [`mod@read_back`]: printed kernels, read and printed again.
 //! * [`quick_cpu`], [`usual_cpu`]: how tests compile C.
+//! * [`ways`]: which of the slow ways of running the gallery a mapping takes.
 //! * [`cpus`]: work on all CPUs, and the CPU time of a thread.
 
 /// The same allocator as in the binaries: the tests should be as fast.
@@ -28,5 +29,6 @@ mod quick;
 pub mod read_back;
 pub mod reference;
 pub mod tensor;
+pub mod ways;
 
 pub use quick::{quick_cpu, usual_cpu};

@@ -1,4 +1,5 @@
-//! The CUDA C++ of every mapping of the gallery through NVRTC, which needs no GPU.
+//! The CUDA C++ of the gallery through NVRTC, which needs no GPU: of the mappings that the emulator
+//! does not run ([`Way`]).
 //!
 //! `cargo xtask test` installs NVRTC below `target/` and sets `SYSTOLA_NVRTC`; then it is required.
 //! Without that variable, and without a CUDA toolkit on the machine, the test prints that it is
@@ -13,6 +14,7 @@ use systola_driver::{Fix, Machine, emit_cuda, lower};
 use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::gallery::{self, Algorithm, File};
 use systola_filetests::reference;
+use systola_filetests::ways::{Way, all_wanted};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
 
@@ -51,7 +53,7 @@ fn has_nvrtc() -> bool {
 }
 
 #[test]
-fn every_mapping_compiles_without_a_warning() {
+fn mappings_compile_without_a_warning() {
     if !has_nvrtc() {
         return;
     }
@@ -64,6 +66,7 @@ fn every_mapping_compiles_without_a_warning() {
     let mappings: Vec<(&File, &Module, &Mapping)> = modules
         .iter()
         .flat_map(|(file, module)| module.mappings.iter().map(move |m| (*file, module, m)))
+        .filter(|(file, _, mapping)| Way::Nvrtc.takes(&file.path, &mapping.name))
         .collect();
     let (mut sources, mut failures) = (Vec::new(), Vec::new());
     for result in on_all_cpus(&mappings, |(file, module, mapping)| {
@@ -105,7 +108,7 @@ fn every_mapping_compiles_without_a_warning() {
         failures.len(),
         failures.join("\n\n")
     );
-    assert!(rows.len() > 150, "{}", rows.len());
+    assert!(rows.len() > 110, "{}", rows.len());
 }
 
 fn source(
@@ -197,6 +200,9 @@ const COUNTED: &[Fixed] = &[
     ("conv2d/same.ure", &["halves"], &[&[("H", 20), ("Q", 20)]]),
 ];
 
+/// The largest filters take half of the time; `SYSTOLA_TESTS=all` counts theirs too.
+const LARGE: i64 = 20;
+
 /// Registers are counted, not guessed.
 #[test]
 fn registers_are_counted() {
@@ -211,6 +217,9 @@ fn registers_are_counted() {
         for name in *mappings {
             let mapping = module.mappings.iter().find(|m| m.name == *name);
             for fixed in *sizes {
+                if fixed.iter().any(|(_, n)| *n == LARGE) && !all_wanted() {
+                    continue;
+                }
                 let values = fixed
                     .iter()
                     .map(|(k, v)| ((*k).to_string(), i128::from(*v)));

@@ -3,6 +3,7 @@
 use systola::Simd;
 use systola::{Compiled, CpuOptions, RunOptions, compile};
 use systola_filetests::tensor::Params;
+use systola_filetests::ways::{all_wanted, number};
 use systola_filetests::{quick_cpu, usual_cpu};
 use systola_interp::Arrays;
 use systola_ir::kernel::Program;
@@ -20,11 +21,12 @@ impl Target for Cpu {
         &self,
         module: &Module,
         mapping: &Mapping,
-        n: usize,
+        _: usize,
         params: &Params,
     ) -> Result<Compiled, String> {
         let named: Vec<(&str, i64)> = params.0.iter().map(|(k, v)| (k.as_str(), *v)).collect();
-        compile(module, &mapping.name, &named, &options(n)).map_err(|error| error.to_string())
+        let options = options(number(&mapping.system, &mapping.name));
+        compile(module, &mapping.name, &named, &options).map_err(|error| error.to_string())
     }
 
     fn program<'c>(&self, code: &'c Compiled) -> &'c Program {
@@ -35,9 +37,9 @@ impl Target for Cpu {
         &code.source
     }
 
-    /// If each size needs a compilation, a few sizes suffice.
+    /// If each size needs a compilation, one suffices: the kernel interpreter runs all of them.
     fn most_sizes(&self) -> (usize, usize) {
-        (usize::MAX, 2)
+        (usize::MAX, if all_wanted() { 2 } else { 1 })
     }
 
     fn run(
@@ -60,11 +62,11 @@ fn machine_code_computes_what_the_systems_compute() {
 }
 
 /// The machine's vectors and the quickest compiler for most mappings, the usual compiler for every
-/// fourth, and short vectors for another fourth.
-fn options(mapping: usize) -> CpuOptions {
-    match mapping % 4 {
+/// eighth, and short vectors for a quarter.
+fn options(number: u64) -> CpuOptions {
+    match number % 8 {
         1 => usual_cpu(),
-        3 => CpuOptions {
+        3 | 7 => CpuOptions {
             simd: Simd::Portable,
             ..quick_cpu()
         },
