@@ -58,7 +58,8 @@ fn check_module(
     let values = ordered(system, &params);
     let want = run_system(system, &values, inputs).expect("a legal system");
     let mut counts = None;
-    for order in [Order::InOrder, Order::Reversed, Order::Shuffled(7)] {
+    // In order they run with the rest of the gallery.
+    for order in [Order::Reversed, Order::Shuffled(7)] {
         let options = Options {
             order,
             ..Options::default()
@@ -68,7 +69,7 @@ fn check_module(
         assert!(got.outputs == want, "{name} at {sizes:?}\n{program}");
         counts = Some(got.counts);
     }
-    (program, counts.expect("three runs"))
+    (program, counts.expect("two runs"))
 }
 
 /// Bytes of the widest load and of the widest store of a program.
