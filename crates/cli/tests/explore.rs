@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{check, check_with, command, stderr, stdout, temporary};
@@ -59,12 +59,22 @@ fn two(cache: &str) -> String {
 
 const SIZES: [&str; 6] = ["--set", "N=40", "--set", "K=3", "--fix", "K"];
 
+/// The cache, and the quickest compiler of this machine, since searches compile many kernels.
+fn environment(cache: &str) -> [(&'static str, &str); 2] {
+    let clang = Command::new("clang").arg("--version").output();
+    let compiler = match clang {
+        Ok(said) if said.status.success() => "clang",
+        _ => "cc",
+    };
+    [("SYSTOLA_CACHE", cache), ("SYSTOLA_CC", compiler)]
+}
+
 /// A budget that a search of few candidates never exhausts.
 const ENOUGH: [&str; 2] = ["--budget", "3600s"];
 
 fn explore(cache: &str, file: &str, more: &[&str]) -> (String, String) {
     let args = [&["explore", file], &SIZES[..], more].concat();
-    check_with(&[("SYSTOLA_CACHE", cache)], &args, 0)
+    check_with(&environment(cache), &args, 0)
 }
 
 fn json(cache: &str, file: &str, more: &[&str]) -> Value {
@@ -118,7 +128,7 @@ fn a_run_without_a_mapping_takes_the_best() {
         let run = [
             "run", &file, "--system", "sums", "--target", "cpu", "--verify",
         ];
-        let variables = [("SYSTOLA_CACHE", cache.as_str())];
+        let variables = environment(&cache);
         check_with(&variables, &[&run[..], more].concat(), 0).0
     };
     let out = run(&SIZES);
@@ -172,7 +182,7 @@ program both(N) where N >= 2 {
 ";
     fs::write(&path, format!("{TWO}{program}")).unwrap();
     let file = path.display().to_string();
-    let variables = [("SYSTOLA_CACHE", cache.as_str())];
+    let variables = environment(&cache);
     let sizes = ["--system", "twice", "--set", "N=40"];
     check_with(
         &variables,
@@ -250,7 +260,7 @@ fn what_is_found_can_be_saved_looked_at_and_drawn() {
         &["--save", "found"],
     ]
     .concat();
-    let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &taken, 1);
+    let (_, err) = check_with(&environment(&cache), &taken, 1);
     assert!(err.contains("E0673"), "{err}");
     let no_name = [
         &["explore", &file, "--system", "sums"],
@@ -258,7 +268,7 @@ fn what_is_found_can_be_saved_looked_at_and_drawn() {
         &["--save", "2x"],
     ]
     .concat();
-    let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &no_name, 1);
+    let (_, err) = check_with(&environment(&cache), &no_name, 1);
     assert!(err.contains("E0673"), "{err}");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     let (out, _) = explore(&cache, &file, &["--system", "sums", "--list", "--top", "3"]);
@@ -290,7 +300,7 @@ fn a_file_that_can_not_be_replaced_is_left_alone() {
         ]
         .concat(),
     )
-    .env("SYSTOLA_CACHE", &cache)
+    .envs(environment(&cache))
     .stdout(Stdio::null())
     .stderr(Stdio::piped())
     .spawn()
@@ -371,7 +381,7 @@ mapping backwards of back_and_forth { time = -i; }
     let why = "`F` and `B` go against each other";
     assert!(err.contains(why), "{err}");
     let list = [&args[..4], &["--list"]].concat();
-    let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &list, 2);
+    let (_, err) = check_with(&environment(&cache), &list, 2);
     assert!(err.contains("L0723"), "{err}");
 }
 
@@ -509,11 +519,7 @@ fn an_interrupt_keeps_what_was_found() {
     assert_eq!(output.status.code(), Some(0), "{out}\n{err}");
     assert!(out.contains(", interrupted"), "{out}");
     let run = ["run", &file, "--system", "sums", "--target", "cpu"];
-    let (out, _) = check_with(
-        &[("SYSTOLA_CACHE", &cache)],
-        &[&run[..], &SIZES].concat(),
-        0,
-    );
+    let (out, _) = check_with(&environment(&cache), &[&run[..], &SIZES].concat(), 0);
     assert!(out.contains("measured here"), "{out}");
 }
 
