@@ -8,7 +8,7 @@ mod predicated_loads;
 
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::visit::any;
-use systola_ir::kernel::{Access, Kernel, Program, Stmt};
+use systola_ir::kernel::{Access, Cache, Kernel, Program, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, Scalar};
 
@@ -228,9 +228,21 @@ impl Language for Cuda {
         "__syncthreads();"
     }
 
-    fn prefetch(&self, prelude: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr {
-        prelude.add("prefetch", File::Cuda, "prefetch", &[]);
-        Expr::call("prefetch", &[Expr::atom(array), offset, size])
+    fn prefetch(
+        &self,
+        prelude: &mut Prelude,
+        array: &str,
+        offset: Expr,
+        size: Expr,
+        into: Cache,
+    ) -> Expr {
+        let (function, cache) = match into {
+            Cache::L1 => ("prefetch_l1", "L1"),
+            Cache::L2 => ("prefetch_l2", "L2"),
+        };
+        let letters = [('N', function), ('C', cache)];
+        prelude.add(function, File::Cuda, "prefetch", &letters);
+        Expr::call(function, &[Expr::atom(array), offset, size])
     }
 
     fn space(&self, _: Space) -> &'static str {

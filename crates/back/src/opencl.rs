@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::visit::{any, walk};
-use systola_ir::kernel::{Kernel, Memory, Program, Stmt};
+use systola_ir::kernel::{Cache, Kernel, Memory, Program, Stmt};
 use systola_ir::{BufferId, Scalar};
 
 use crate::artifact::{DeviceArtifact, DeviceEntry};
@@ -307,7 +307,7 @@ impl Language for OpenCl<'_> {
         self.features.links == Links::SharedMemory { waits_in_branches }
     }
 
-    fn prefetch(&self, _: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr {
+    fn prefetch(&self, _: &mut Prelude, array: &str, offset: Expr, size: Expr, _: Cache) -> Expr {
         let index = |e: &Expr| Expr::cast("index_t", e);
         let one = Expr::atom("1");
         let last = Expr::binary("-", &size, &one);

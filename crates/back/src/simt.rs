@@ -104,7 +104,14 @@ pub trait Language {
 
     /// The call that prefetches a cache line, from an array, an offset, and the number of its
     /// elements.
-    fn prefetch(&self, prelude: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr;
+    fn prefetch(
+        &self,
+        prelude: &mut Prelude,
+        array: &str,
+        offset: Expr,
+        size: Expr,
+        into: Cache,
+    ) -> Expr;
 
     /// The qualifier of a pointer's target type.
     fn space(&self, space: Space) -> &'static str;
@@ -497,12 +504,19 @@ impl<L: Language> Dialect for Simt<L> {
         self.language.waits_must_be_reached() && has_waits(body)
     }
 
-    fn prefetch(&mut self, cx: &mut Context<'_>, at: &Access, _: Cache) -> Result<Action, Fault> {
+    fn prefetch(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: &Access,
+        into: Cache,
+    ) -> Result<Action, Fault> {
         let array = cx.pointer(at.memory);
         let index = cx.counted_from_zero(at);
         let offset = cx.offset(at.memory, &index)?;
         let size = cx.volume(at.memory)?;
-        let call = self.language.prefetch(cx.prelude, &array, offset, size);
+        let call = self
+            .language
+            .prefetch(cx.prelude, &array, offset, size, into);
         Ok(Action {
             guard: memory::guard(cx, &at.when)?,
             lines: vec![format!("{};", call.text)],

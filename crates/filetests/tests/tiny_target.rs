@@ -14,7 +14,7 @@ use systola_back::{Argument, DeviceEntry, Fault};
 use systola_driver::{Copies, Fix, Machine, Target, Threads, Unsized, load, lower};
 use systola_interp::tensor::Data;
 use systola_interp::{Arrays, Tensor, run_system};
-use systola_ir::kernel::{BufferKind, Host, Kernel, Program, VarKind};
+use systola_ir::kernel::{BufferKind, Cache, Host, Kernel, Program, VarKind};
 use systola_ir::target::Links;
 use systola_ir::{Form, Scalar};
 
@@ -48,7 +48,7 @@ impl Language for TinyC {
         ""
     }
 
-    fn prefetch(&self, _: &mut Prelude, array: &str, offset: Expr, _: Expr) -> Expr {
+    fn prefetch(&self, _: &mut Prelude, array: &str, offset: Expr, _: Expr, _: Cache) -> Expr {
         let address = Expr::binary("+", &Expr::atom(array), &offset);
         Expr::call("__builtin_prefetch", &[address])
     }

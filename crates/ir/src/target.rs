@@ -225,6 +225,9 @@ pub struct Prefetch {
     /// The minimum number of live words of a lane. With fewer, there are enough warps to hide the
     /// latency.
     pub pressure: u32,
+    /// Blocks that look back prefetch the inputs of the block that is this many bytes of inputs
+    /// ahead.
+    pub ahead: u32,
 }
 
 /// Where a shared array is placed that may or may not fit into shared memory.
@@ -270,6 +273,7 @@ impl Machine {
                     work: 16,
                     in_flight: 32,
                     pressure: 0,
+                    ahead: 0,
                 }),
                 streams: true,
             },
@@ -290,6 +294,10 @@ impl Machine {
                     work: 96,
                     in_flight: u32::MAX,
                     pressure: 64,
+                    // A quarter of what the registers of all blocks hold. Twice as much is as fast, four
+                    // times as much slower, a quarter of it slower
+                    // (bench/results/2026-11-19-h200-warps.md).
+                    ahead: 5 << 20,
                 }),
                 streams: false,
             },

@@ -42,12 +42,12 @@ $Q void wait_copies_$N()
 }
 
 #: prefetch
-// Prefetches the line of an element; an index outside the array is clamped.
-template <typename T> $Q void prefetch(const T *array, index_t at, index_t size)
+// Prefetches the line of an element into $C; an index outside the array is clamped.
+template <typename T> $Q void $N(const T *array, index_t at, index_t size)
 {
 #ifdef __CUDA_ARCH__
     const T *const place = array + (at < 0 ? 0 : at < size ? at : size - 1);
-    asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(place)));
+    asm volatile("prefetch.global.$C [%0];" ::"l"(__cvta_generic_to_global(place)));
 #endif
 }
 

@@ -11,12 +11,14 @@
 //!
 //! CPUs use all three, in blocks that are not at the edge of the domain, and for arrays that are
 //! too large for the caches. GPUs use the first, if live values take many registers, so that few
-//! warps are resident to hide the latency.
+//! warps are resident to hide the latency, and
+//!
+//! - `look_back`: a block that will wait for others prefetches the inputs of a later block.
 
 use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::pressure::pressure;
-use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::visit::{any, walk};
 use systola_ir::kernel::{Access, Cache, Kernel, Memory, Program, Stmt};
 use systola_ir::target::{Machine, Prefetch};
 use systola_ir::{BufferId, DimId};
@@ -25,6 +27,7 @@ use iteration::Search;
 
 mod blocks;
 mod iteration;
+mod look_back;
 mod rows;
 mod streams;
 
@@ -36,6 +39,8 @@ struct Line {
     buffer: BufferId,
     into: Cache,
     index: Vec<Form>,
+    /// The lanes that prefetch.
+    when: Cond,
 }
 
 /// Adds prefetches to all kernels.
@@ -47,7 +52,7 @@ pub fn prefetch(program: &mut Program, machine: &Machine) -> Result<(), Overflow
         let kernel = &program.kernels[n];
         let lines = match machine.threads {
             None => of_vectors(program, kernel, machine, &worth)?,
-            Some(_) => of_threads(program, kernel, machine, &worth),
+            Some(_) => of_threads(program, kernel, machine, &worth)?,
         };
         let mut groups: Vec<Group> = Vec::new();
         for line in lines {
@@ -56,12 +61,12 @@ pub fn prefetch(program: &mut Program, machine: &Machine) -> Result<(), Overflow
                     == (line.iteration_of, line.buffer, line.into)
             };
             match groups.iter_mut().find(is_its) {
-                Some(group) => group.lines.push(line.index),
+                Some(group) => group.lines.push((line.index, line.when)),
                 None => groups.push(Group {
                     iteration_of: line.iteration_of,
                     buffer: line.buffer,
                     into: line.into,
-                    lines: vec![line.index],
+                    lines: vec![(line.index, line.when)],
                 }),
             }
         }
@@ -80,17 +85,17 @@ struct Group {
     iteration_of: Option<DimId>,
     buffer: BufferId,
     into: Cache,
-    lines: Vec<Vec<Form>>,
+    lines: Vec<(Vec<Form>, Cond)>,
 }
 
 impl Group {
     /// Puts them at the beginning of their loop or of the block.
     fn insert(self, kernel: &mut Kernel, when: &Cond) {
-        let stmts = self.lines.into_iter().map(|index| Stmt::Prefetch {
+        let stmts = self.lines.into_iter().map(|(index, lanes)| Stmt::Prefetch {
             at: Access {
                 memory: Memory::Global(self.buffer),
                 index,
-                when: when.clone(),
+                when: when.clone().and(lanes),
             },
             into: self.into,
         });
@@ -178,28 +183,32 @@ fn of_vectors(
     Ok(lines)
 }
 
-/// For machines whose lanes are threads. A prefetch must not read what other blocks have yet to
-/// write, and constant memory has a cache of its own.
+/// For machines whose lanes are threads. Constant memory has a cache of its own.
 fn of_threads(
     program: &Program,
     kernel: &Kernel,
     machine: &Machine,
     worth: &Prefetch,
-) -> Vec<Line> {
+) -> Result<Vec<Line>, Overflow> {
+    let constants: Vec<BufferId> = constant_buffers(program).into_iter().map(|c| c.0).collect();
+    let line_bytes = i128::from(machine.memory.line);
+    if any(&kernel.body, &|stmt| matches!(stmt, Stmt::LookBack(_))) {
+        return look_back::lines(program, kernel, worth, line_bytes, &constants);
+    }
     let mut has_flags = false;
     walk(&kernel.body, &mut |stmt| {
         has_flags |= stmt.effects().flags().next().is_some();
     });
+    // A prefetch must not read what other blocks have yet to write.
     if has_flags || pressure(kernel) < worth.pressure {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let constants: Vec<BufferId> = constant_buffers(program).into_iter().map(|c| c.0).collect();
     let is_constant = |load: &Access| {
         let buffer = load.memory.buffer();
         buffer.is_some_and(|buffer| constants.contains(&buffer))
     };
     // A warp reads at most one line of each row: elements closer than that arrive with it.
-    rows::lines(kernel, worth, machine.memory.line.into(), &is_constant)
+    Ok(rows::lines(kernel, worth, line_bytes, &is_constant))
 }
 
 /// The condition on the sizes under which the next reader of an array does not expect it in the

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systola_ir::form::{Atom, Form, Overflow, Poly};
+use systola_ir::form::{Atom, Cond, Form, Overflow, Poly};
 use systola_ir::kernel::{Access, BufferKind, Cache, Kernel, Memory, Program, Stmt, VarKind};
 use systola_ir::target::Prefetch;
 use systola_ir::{BufferId, DimId};
@@ -25,7 +25,7 @@ const BURST: i128 = 4;
 const MOST_LINES: i128 = 64;
 
 /// First and last value.
-type Span = (i128, i128);
+pub(super) type Span = (i128, i128);
 
 /// A part of a row of an input that a block reads and the blocks before it did not.
 #[derive(Debug, PartialEq)]
@@ -48,13 +48,15 @@ struct Iterations {
 
 /// What one block does.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     /// Boxes that are read, by buffer and by the part of their index that is constant within a
     /// block.
-    boxes: BTreeMap<(BufferId, Vec<Form>), Vec<Span>>,
+    pub boxes: BTreeMap<(BufferId, Vec<Form>), Vec<Span>>,
     /// Inputs that are also read elsewhere.
-    scattered: BTreeSet<BufferId>,
+    pub scattered: BTreeSet<BufferId>,
     loops: Vec<Iterations>,
+    /// The variables of loops with a single iteration, and their values.
+    single: BTreeMap<DimId, Form>,
 }
 
 /// What a kernel prefetches for later blocks.
@@ -75,6 +77,7 @@ pub fn lines(
             buffer,
             into: Cache::L1,
             index,
+            when: Cond::TRUE,
         };
         let bits = program.buffers[buffer.index()].ty.bits().max(8);
         let elements = line_bytes / i128::from(bits / 8);
@@ -195,7 +198,7 @@ fn front(
 
 /// Collects what some statements read, and counts their vector operations. `None` if the length of
 /// a loop depends on the sizes.
-fn look(
+pub(super) fn look(
     program: &Program,
     kernel: &Kernel,
     stmts: &[Stmt],
@@ -220,6 +223,14 @@ fn look(
             body,
         } = stmt
         {
+            if let ([first], [end]) = (lo.as_slice(), hi.as_slice())
+                && end.sub(first).as_constant() == Some(1)
+            {
+                let value = found.outside_of_loops(first).ok()?;
+                found.single.insert(*var, value);
+                work = work.checked_add(look(program, kernel, body, spans, found)?)?;
+                continue;
+            }
             let all = |forms: &[Form]| -> Option<Vec<i128>> {
                 forms.iter().map(Form::as_constant).collect()
             };
@@ -265,6 +276,11 @@ fn look(
 }
 
 impl Found {
+    /// The form without the variables of loops that run once.
+    fn outside_of_loops(&self, form: &Form) -> Result<Form, Overflow> {
+        form.substitute(&|d| self.single.get(&d).cloned())
+    }
+
     fn scatter(&mut self, memory: Memory) {
         self.scattered.extend(memory.buffer());
     }
@@ -287,7 +303,8 @@ impl Found {
             | BufferKind::Flags
             | BufferKind::Faults { .. } => return,
         }
-        let reached: Option<Vec<_>> = from.index.iter().map(|form| reach(form, spans)).collect();
+        let own = |form| reach(&self.outside_of_loops(form).ok()?, spans);
+        let reached: Option<Vec<_>> = from.index.iter().map(own).collect();
         let Some(reached) = reached else {
             return self.scatter(from.memory);
         };

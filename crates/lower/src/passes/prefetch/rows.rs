@@ -7,7 +7,7 @@
 //! This is done in innermost loops whose iterations do much work for every line: elsewhere there is
 //! no work to hide the latency behind.
 
-use systola_ir::form::Form;
+use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::{Access, Cache, Kernel, Stmt};
 use systola_ir::target::Prefetch;
 
@@ -57,6 +57,7 @@ fn look(
                         buffer: load.memory.buffer()?,
                         into: Cache::L1,
                         index: search.moved(load, &later).ok()?,
+                        when: Cond::TRUE,
                     })
                 }));
             }

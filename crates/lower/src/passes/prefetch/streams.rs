@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_ir::form::Form;
+use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::{Access, Cache, Kernel, Program, Stmt, VarKind};
 use systola_ir::target::Prefetch;
 use systola_ir::{BufferId, DimId};
@@ -114,6 +114,7 @@ impl Walk<'_> {
                     buffer: row.buffer,
                     into: Cache::L2,
                     index: first,
+                    when: Cond::TRUE,
                 });
             }
         }
