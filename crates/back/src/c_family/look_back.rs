@@ -6,9 +6,9 @@
 //!
 //! What others wait for is published first, and by one thread only: where equal states are read,
 //! the data are of one publication. Then threads walk back block by block, each on its own. Where the
-//! lanes of a warp are threads that have one chain and can exchange values, each of them looks at a
-//! block of its own instead, and a window of as many blocks as lanes is combined in log steps. Wider
-//! windows were slower on an H200.
+//! chains belong to a warp whose lanes are threads that can exchange values, the lanes are divided
+//! among the chains. Each of a chain's lanes looks at a block of its own, and a window of as many
+//! blocks is combined in log steps. For one chain, windows wider than a warp were slower on an H200.
 
 use systola_ir::kernel::{Joins, LookBack, Stmt};
 use systola_ir::{Form, Literal, ValueId};
@@ -40,13 +40,23 @@ struct Text {
     behind: String,
     /// What leads, with the number of blocks, from a place to that of a block before it.
     step: String,
-    together: Option<Together>,
     /// Holds in the threads that publish, unless all of them do.
     publisher: Option<String>,
     chains: Vec<Chain>,
 }
 
+/// The lanes that look back along one chain.
+struct Group {
+    /// The number of a lane in its warp.
+    thread: String,
+    /// The number of a lane in its group.
+    position: String,
+    /// The lanes of a group.
+    width: u32,
+}
+
 /// The names in the text of a chain.
+#[derive(Clone)]
 struct Chain {
     /// A pointer to the place of this block.
     place: String,
@@ -100,9 +110,18 @@ impl<D: Dialect> Printer<'_, '_, D> {
             let together = self.dialect.together(varies);
             let publisher = self.dialect.publisher(varies);
             let terms = one_lane(self, "0");
-            let text = self.begin(look, &terms, &results, together, publisher)?;
-            self.publish_terms(&text);
-            self.look(look, &text)?;
+            let text = self.begin(look, &terms, &results, publisher)?;
+            match together {
+                Some(lanes) => {
+                    for chains in text.chains.chunks(lanes.width as usize) {
+                        self.windows(look, &text, chains, &lanes)?;
+                    }
+                }
+                None => {
+                    self.publish_terms(&text);
+                    self.look(look, &text)?;
+                }
+            }
             self.cx.lines.close();
             return Ok(());
         };
@@ -115,7 +134,7 @@ impl<D: Dialect> Printer<'_, '_, D> {
             let head = format!("for ({ty} {own} = 0; {own} < {n_lanes}; {own}++)");
             self.cx.lines.open(&head);
             if publishes {
-                let text = self.begin(look, &terms, &[], None, None)?;
+                let text = self.begin(look, &terms, &[], None)?;
                 self.publish_terms(&text);
                 self.cx.lines.close();
             } else {
@@ -125,7 +144,7 @@ impl<D: Dialect> Printer<'_, '_, D> {
                     let (ty, zero) = (self.scalar_type(*value)?, self.zero(*value)?);
                     before.push(self.declared(ty, "before", &zero));
                 }
-                let text = self.begin(look, &terms, &before, None, None)?;
+                let text = self.begin(look, &terms, &before, None)?;
                 self.look(look, &text)?;
                 self.cx.lines.close();
                 for ((value, result), own_before) in values.iter().zip(&results).zip(&before) {
@@ -196,7 +215,6 @@ impl<D: Dialect> Printer<'_, '_, D> {
         look: &LookBack,
         terms: &[Vec<String>],
         before: &[String],
-        together: Option<Together>,
         publisher: Option<String>,
     ) -> Result<Text, Fault> {
         let parts = self.parts(look)?;
@@ -224,15 +242,6 @@ impl<D: Dialect> Printer<'_, '_, D> {
             Stride::Named(name) => format!("{name} * "),
         };
         let sign = if look.up { '-' } else { '+' };
-        let together = together.map(|by| {
-            let lane = self.cx.names.claim("thread");
-            self.line(&format!("const {ty} {lane} = {};", by.lane));
-            Together { lane, ..by }
-        });
-        let publisher = match &together {
-            Some(by) => Some(format!("{} == 0", by.lane)),
-            None => publisher,
-        };
         let mut chains = Vec::new();
         for (n, (chain, terms)) in look.chains.iter().zip(terms).enumerate() {
             let index = self.cx.counted_from_zero(&chain.at);
@@ -255,7 +264,6 @@ impl<D: Dialect> Printer<'_, '_, D> {
             parts,
             behind,
             step: format!("{sign} {stride}"),
-            together,
             publisher,
             chains,
         })
@@ -275,24 +283,13 @@ impl<D: Dialect> Printer<'_, '_, D> {
         self.cx.lines.open(&format!("if ({} > 0)", text.behind));
         // Reads of several chains are on their way together.
         for chain in &text.chains {
-            let nearest = match &text.together {
-                Some(together) => format!("1 + {}", together.lane),
-                None => "1".to_string(),
-            };
-            self.line(&format!("{ty} {} = {nearest};", chain.n));
+            self.line(&format!("{ty} {} = 1;", chain.n));
             self.line(&format!("uint32_t {} = {SUM};", chain.state));
-            let values = chain.seen.iter().zip(&look.joins.joined);
-            for (part, (seen, value)) in text.parts.iter().zip(values) {
-                let zero = self.zero(*value)?;
-                self.line(&format!("{} {seen} = {};", part.ty, zero.text));
-            }
+            self.declare_zeros(look, text, &chain.seen)?;
             self.read(text, chain);
         }
         for chain in &text.chains {
-            match &text.together {
-                Some(together) => self.windows(look, text, chain, together)?,
-                None => self.walk(look, text, chain)?,
-            }
+            self.walk(look, text, chain)?;
             let sum = self.joined(&look.joins, &chain.before, &chain.terms)?;
             self.publish(text, chain, &sum, SUM);
         }
@@ -302,30 +299,35 @@ impl<D: Dialect> Printer<'_, '_, D> {
 
     /// Publishes scalars at the place of this block.
     fn publish(&mut self, text: &Text, chain: &Chain, values: &[String], state: &str) {
-        if let Some(publisher) = &text.publisher {
-            self.cx.lines.open(&format!("if ({publisher})"));
+        match &text.publisher {
+            Some(publisher) => self.publish_where(text, publisher, chain, values, state),
+            None => self.publish_values(text, chain, values, state),
         }
+    }
+
+    fn publish_values(&mut self, text: &Text, chain: &Chain, values: &[String], state: &str) {
         for (part, value) in text.parts.iter().zip(values) {
             let (name, place) = (part.name, at_word(&chain.place, part.word));
             self.line(&format!("publish_{name}({place}, {value}, {state});"));
         }
-        if text.publisher.is_some() {
-            self.cx.lines.close();
-        }
     }
 
-    /// Reads once what the block has published that is looked at, if there is such a block.
+    fn declare_zeros(
+        &mut self,
+        look: &LookBack,
+        text: &Text,
+        names: &[String],
+    ) -> Result<(), Fault> {
+        let values = names.iter().zip(&look.joins.joined);
+        for (part, (name, value)) in text.parts.iter().zip(values) {
+            let zero = self.zero(*value)?;
+            self.line(&format!("{} {name} = {};", part.ty, zero.text));
+        }
+        Ok(())
+    }
+
+    /// Reads once what the block has published that is looked at.
     fn read(&mut self, text: &Text, chain: &Chain) {
-        if text.together.is_none() {
-            return self.read_again(text, chain);
-        }
-        let head = format!("if ({} <= {})", chain.n, text.behind);
-        self.cx.lines.open(&head);
-        self.read_again(text, chain);
-        self.cx.lines.close();
-    }
-
-    fn read_again(&mut self, text: &Text, chain: &Chain) {
         let there = format!("{} {}{}", chain.place, text.step, chain.n);
         let state = &chain.state;
         for (k, (part, seen)) in text.parts.iter().zip(&chain.seen).enumerate() {
@@ -346,7 +348,7 @@ impl<D: Dialect> Printer<'_, '_, D> {
         if let Some(line) = self.dialect.between_reads(self.cx) {
             self.line(&line);
         }
-        self.read_again(text, chain);
+        self.read(text, chain);
         self.cx.lines.close();
     }
 
@@ -366,64 +368,216 @@ impl<D: Dialect> Printer<'_, '_, D> {
         Ok(())
     }
 
-    /// Windows of as many blocks as lanes.
+    /// The lanes of a warp, divided among some chains: each looks at a block of its own.
     fn windows(
         &mut self,
         look: &LookBack,
         text: &Text,
-        chain: &Chain,
+        chains: &[Chain],
         by: &Together,
     ) -> Result<(), Fault> {
-        let Together {
-            lane,
+        let ty = self.cx.index.ty;
+        let n_chains = chains.len() as u32;
+        let width = by.width / n_chains.next_power_of_two();
+        let thread = self.cx.names.claim("thread");
+        self.line(&format!("const {ty} {thread} = {};", by.lane));
+        let group = Group {
+            position: match n_chains {
+                1 => thread.clone(),
+                _ => {
+                    let position = Expr::atom(format!("{thread} % {width}"));
+                    self.declared(&format!("const {ty}"), "position", &position)
+                }
+            },
+            thread,
             width,
-            ballot,
-            first,
-            down,
-            from,
-            unroll,
-        } = by;
+        };
+        let own = self.own_chain(text, chains, &group)?;
+        let behind = match n_chains.is_power_of_two() {
+            true => text.behind.clone(),
+            false => {
+                let all = n_chains * width;
+                let text = format!("{} < {all} ? {} : 0", group.thread, text.behind);
+                self.declared(&format!("const {ty}"), "own_behind", &Expr::atom(text))
+            }
+        };
+        let leads = match n_chains.is_power_of_two() {
+            true => format!("{} == 0", group.position),
+            false => format!(
+                "{} == 0 && {} < {}",
+                group.position,
+                group.thread,
+                n_chains * width
+            ),
+        };
+        let state = format!("{} > 0 ? {TERM} : {SUM}", text.behind);
+        self.publish_where(text, &leads, &own, &own.terms, &state);
+        self.cx.lines.open(&format!("if ({} > 0)", text.behind));
+        self.line(&format!("{ty} {} = 1 + {};", own.n, group.position));
+        self.line(&format!("uint32_t {} = {SUM};", own.state));
+        self.declare_zeros(look, text, &own.seen)?;
+        if chains.len() > 1 {
+            self.declare_zeros(look, text, &own.before)?;
+        }
+        self.read_if(text, &own, &format!("{} <= {behind}", own.n));
+        self.look_in_windows(look, text, &own, &group, &behind, by)?;
+        let sum = self.joined(&look.joins, &own.before, &own.terms)?;
+        self.publish_where(text, &leads, &own, &sum, SUM);
+        if chains.len() > 1 {
+            for (n, chain) in chains.iter().enumerate() {
+                let lane = (n as u32 * width).to_string();
+                for (before, found) in chain.before.iter().zip(&own.before) {
+                    let value = (by.from)(found, &lane);
+                    self.line(&format!("{before} = {value};"));
+                }
+            }
+        }
+        self.cx.lines.close();
+        Ok(())
+    }
+
+    /// The chain of each lane.
+    fn own_chain(&mut self, text: &Text, chains: &[Chain], group: &Group) -> Result<Chain, Fault> {
+        let [first, others @ ..] = chains else {
+            unreachable!("a look-back has chains")
+        };
+        if others.is_empty() {
+            return Ok(first.clone());
+        }
+        let space = self.dialect.global_space();
+        let place = Expr::atom(first.place.clone());
+        let place = self.declared(&format!("{space}uint64_t *"), "own_chain", &place);
+        let mut terms = Vec::new();
+        let mut before = Vec::new();
+        for (part, term) in text.parts.iter().zip(&first.terms) {
+            terms.push(self.declared(part.ty, "own_term", &Expr::atom(term.clone())));
+            before.push(self.cx.names.claim("found"));
+        }
+        for (n, chain) in others.iter().enumerate() {
+            let head = format!("if ({} / {} == {})", group.thread, group.width, n + 1);
+            self.cx.lines.open(&head);
+            self.line(&format!("{place} = {};", chain.place));
+            self.assign(&terms, &chain.terms);
+            self.cx.lines.close();
+        }
+        Ok(Chain {
+            place,
+            terms,
+            before,
+            ..first.clone()
+        })
+    }
+
+    /// Publishes in the lanes in which a condition holds.
+    fn publish_where(
+        &mut self,
+        text: &Text,
+        leads: &str,
+        chain: &Chain,
+        values: &[String],
+        state: &str,
+    ) {
+        self.cx.lines.open(&format!("if ({leads})"));
+        self.publish_values(text, chain, values, state);
+        self.cx.lines.close();
+    }
+
+    fn read_if(&mut self, text: &Text, chain: &Chain, cond: &str) {
+        self.cx.lines.open(&format!("if ({cond})"));
+        self.read(text, chain);
+        self.cx.lines.close();
+    }
+
+    /// Window by window, until all chains of the warp have met a whole sum.
+    fn look_in_windows(
+        &mut self,
+        look: &LookBack,
+        text: &Text,
+        chain: &Chain,
+        group: &Group,
+        behind: &str,
+        by: &Together,
+    ) -> Result<(), Fault> {
+        let Group {
+            thread,
+            position,
+            width,
+        } = group;
+        let alone = *width == by.width;
         let [sums, last, step] = ["sums", "end", "step"].map(|name| self.cx.names.claim(name));
         let (n, state, seen) = (&chain.n, &chain.state, &chain.seen);
+        let lead = match alone {
+            true => "0".to_string(),
+            false => {
+                let ty = self.cx.index.ty;
+                let lead = Expr::atom(format!("{thread} - {position}"));
+                self.declared(&format!("const {ty}"), "lead", &lead)
+            }
+        };
+        let open = match alone {
+            true => None,
+            false => Some(self.declared("bool", "open", &Expr::atom("true"))),
+        };
         self.cx.lines.open("for (;;)");
         self.wait(text, chain);
-        let found = ballot(&format!("{state} == {SUM}"));
+        let found = (by.ballot)(&format!("{state} == {SUM}"));
+        let found = match alone {
+            true => found,
+            false => format!("{found} >> {lead} & {}u", (1u64 << width) - 1),
+        };
         self.line(&format!("const uint32_t {sums} = {found};"));
-        self.line(&format!(
-            "const int {last} = {sums} != 0 ? {} : {};",
-            first(&sums),
-            width - 1
-        ));
-        self.line(unroll);
-        let head = format!("for (int {step} = 1; {step} < {width}; {step} *= 2)");
-        self.cx.lines.open(&head);
-        let mut earlier = Vec::new();
-        for (part, own) in text.parts.iter().zip(seen) {
-            let moved = Expr::atom(down(own, &step));
-            earlier.push(self.declared(&format!("const {}", part.ty), "earlier", &moved));
+        if *width > 1 {
+            let first = (by.first)(&sums);
+            let farthest = width - 1;
+            self.line(&format!(
+                "const int {last} = {sums} != 0 ? {first} : {farthest};"
+            ));
+            self.line(by.unroll);
+            let head = format!("for (int {step} = 1; {step} < {width}; {step} *= 2)");
+            self.cx.lines.open(&head);
+            let mut earlier = Vec::new();
+            for (part, own) in text.parts.iter().zip(seen) {
+                let moved = Expr::atom((by.down)(own, &step));
+                earlier.push(self.declared(&format!("const {}", part.ty), "earlier", &moved));
+            }
+            let sum = self.joined(&look.joins, &earlier, seen)?;
+            let head = format!("if ({position} + {step} <= {last})");
+            self.cx.lines.open(&head);
+            self.assign(seen, &sum);
+            self.cx.lines.close();
+            self.cx.lines.close();
+            for own in seen {
+                let whole = (by.from)(own, &lead);
+                self.line(&format!("{own} = {whole};"));
+            }
         }
-        let sum = self.joined(&look.joins, &earlier, seen)?;
-        self.cx
-            .lines
-            .open(&format!("if ({lane} + {step} <= {last})"));
-        self.assign(seen, &sum);
-        self.cx.lines.close();
-        self.cx.lines.close();
-        for own in seen {
-            let whole = from(own, "0");
-            self.line(&format!("{own} = {whole};"));
+        if let Some(open) = &open {
+            self.cx.lines.open(&format!("if ({open})"));
         }
-        self.cx.lines.open(&format!("if ({n} == 1 + {lane})"));
+        self.cx.lines.open(&format!("if ({n} == 1 + {position})"));
         self.assign(&chain.before, seen);
         self.cx.lines.otherwise();
         let sum = self.joined(&look.joins, seen, &chain.before)?;
         self.assign(&chain.before, &sum);
         self.cx.lines.close();
-        self.line(&format!("if ({sums} != 0)"));
-        self.line("    break;");
+        let goes_on = match &open {
+            None => {
+                self.line(&format!("if ({sums} != 0)"));
+                self.line("    break;");
+                format!("{n} <= {behind}")
+            }
+            Some(open) => {
+                self.cx.lines.close();
+                self.line(&format!("{open} = {open} && {sums} == 0;"));
+                let any = (by.ballot)(open);
+                self.line(&format!("if ({any} == 0)"));
+                self.line("    break;");
+                format!("{open} && {n} <= {behind}")
+            }
+        };
         self.line(&format!("{n} += {width};"));
         self.line(&format!("{state} = {SUM};"));
-        self.read(text, chain);
+        self.read_if(text, chain, &goes_on);
         self.cx.lines.close();
         Ok(())
     }
