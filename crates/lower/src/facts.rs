@@ -15,6 +15,7 @@ use systola_ir::form::{Atom, Cond, Form, Overflow, Poly, Rel};
 use systola_ir::target::Machine;
 
 use crate::decide::Decide;
+use crate::digits::gcd;
 
 /// max(lo) ≤ v < min(hi).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -293,18 +294,36 @@ impl<'a> Facts<'a> {
     pub fn without_digits(&self, form: &Form) -> Form {
         let mut result = Form::from(form.constant_part().clone());
         for (atom, c) in form.terms() {
-            let plain = match atom {
-                Atom::Dim(_) => None,
-                Atom::Floor(inner, k) => self.quotient(inner, *k).map(Form::from),
-                Atom::Mod(inner, k) => self.quotient(inner, *k).map(|q| inner.plus(-q * k)),
-            };
-            let term = plain.unwrap_or_else(|| Form::atom(atom.clone())).scale(c);
-            match term {
+            match self.plain(atom).scale(c) {
                 Ok(term) => result = result.add(&term),
                 Err(_) => return form.clone(),
             }
         }
         result
+    }
+
+    /// The value of an atom, digits inside of digits first.
+    fn plain(&self, atom: &Atom) -> Form {
+        let (Atom::Floor(whole, k) | Atom::Mod(whole, k)) = atom else {
+            return Form::atom(atom.clone());
+        };
+        let is_dim = |(atom, _): (&Atom, _)| matches!(atom, Atom::Dim(_));
+        let inner = match whole.terms().all(is_dim) {
+            true => (**whole).clone(),
+            false => self.without_digits(whole),
+        };
+        let quotient = self.quotient(&inner, *k);
+        let digit = match (atom, quotient) {
+            (Atom::Floor(..), Some(q)) => return Form::from(q),
+            (_, Some(q)) => return inner.plus(-q * k),
+            (Atom::Floor(..), None) => inner.floor_div(*k),
+            (_, None) => inner.modulo(*k),
+        };
+        // Multiples of the divisor may have left the digit.
+        match digit == Form::atom(atom.clone()) {
+            true => digit,
+            false => self.without_digits(&digit),
+        }
     }
 
     /// ⌊form / k⌋, if it is one number wherever the facts hold; a sample then shows which.
@@ -324,7 +343,7 @@ impl<'a> Facts<'a> {
             } else if self.is_nonnegative(&f.neg().plus(-1)) {
                 Cond::Const(false)
             } else {
-                Cond::cmp(Rel::Ge, f, 0)
+                Cond::cmp(Rel::Ge, tightened(f), 0)
             }
         };
         match rel {
@@ -350,10 +369,10 @@ impl<'a> Facts<'a> {
                     (Some(equal), _) => Cond::Const(!equal),
                     // The form has one sign: an order comparison is cheaper to hoist and to
                     // combine.
-                    (None, Rel::Eq) if above => Cond::cmp(Rel::Ge, form.neg(), 0),
-                    (None, Rel::Eq) if below => Cond::cmp(Rel::Ge, form.clone(), 0),
-                    (None, _) if above => Cond::cmp(Rel::Ge, form.plus(-1), 0),
-                    (None, _) if below => Cond::cmp(Rel::Ge, form.neg().plus(-1), 0),
+                    (None, Rel::Eq) if above => Cond::cmp(Rel::Ge, tightened(form.neg()), 0),
+                    (None, Rel::Eq) if below => Cond::cmp(Rel::Ge, tightened(form.clone()), 0),
+                    (None, _) if above => Cond::cmp(Rel::Ge, tightened(form.plus(-1)), 0),
+                    (None, _) if below => Cond::cmp(Rel::Ge, tightened(form.neg().plus(-1)), 0),
                     (None, rel) => Cond::cmp(rel, form.clone(), 0),
                 }
             }
@@ -586,6 +605,20 @@ impl<'a> Facts<'a> {
         let answer = self.decide.is_empty(&cond, n_dims).unwrap_or(false);
         self.decided.borrow_mut().insert(cond, answer);
         answer
+    }
+}
+
+/// A form that is at least zero where this one is: a common divisor of the coefficients is dropped,
+/// and the constant rounded down.
+fn tightened(form: Form) -> Form {
+    let factors = form.terms().map(|(_, c)| c.as_constant());
+    let Some(divisor) = factors.reduce(|a, b| Some(gcd(a?, b?))).flatten() else {
+        return form;
+    };
+    let divisor = divisor.abs();
+    match form.constant_part().as_constant() {
+        Some(_) if divisor > 1 => form.floor_div(divisor),
+        _ => form,
     }
 }
 
