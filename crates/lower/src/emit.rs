@@ -49,6 +49,7 @@ mod staging;
 mod stored;
 mod tick;
 mod waits;
+mod warp_totals;
 mod windows;
 
 /// A kernel under construction, with everything that its statements are made from.
@@ -64,7 +65,8 @@ struct Emitter<'a> {
     scan_carries: HashMap<VarId, Vec<RegId>>,
     /// Values of this tick, if the PEs are known at compile time.
     now: HashMap<(VarId, PeKey), Vec<ValueId>>,
-    /// By the cell and the PE in which a part is complete: what the blocks before have handed on.
+    /// By the cell and the PE in which a part is complete: what the blocks or warps before have
+    /// handed on.
     before: HashMap<(VarId, PeKey), Vec<ValueId>>,
     decide: &'a Decide,
     machine: &'a Machine,

@@ -8,6 +8,8 @@
 //! 3. [`emit`](crate::emit): one walk over the nest emits the statements;
 //! 4. the [passes](crate::passes) of the target, from kernel to kernel.
 
+use std::borrow::Cow;
+
 use systola_ir::array::{Array, Port};
 use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
@@ -27,12 +29,13 @@ use crate::nest::{inner_launches, nest};
 use crate::passes::tidy::tidy;
 use crate::passes::{Context, passes};
 use crate::split_sums::look_back::{SplitChain, with_look_back};
+use crate::split_sums::warps::with_warp_parts;
 use crate::split_sums::{Crossing, narrow, split};
 use crate::storage::links::{crosses, is_at_once};
-use crate::storage::partition::{Partition, partition_with_lanes};
+use crate::storage::partition::{Partition, Pes, partition_with_lanes};
 use crate::storage::slots::Slots;
 use crate::storage::waits::{narrow_iterations, with_chains, with_flags};
-use crate::storage::{Plan, Storage};
+use crate::storage::{Chains, Plan, Storage};
 use crate::watch::Watch;
 
 /// A program that computes what the array does.
@@ -189,8 +192,19 @@ fn lower_launch(
     kernels: Kernels,
     watch: &mut Watch<'_>,
 ) -> Result<Program, Failure> {
-    let (array, partition) = partition_with_lanes(array, decide, &slots, machine)?;
+    let split = warps_apart(array, decide, &slots, machine)?;
+    let (array, partition, of_warps) = match split {
+        Some((array, partition, chains)) => (Cow::Owned(array), partition, chains),
+        None => {
+            let (array, partition) = partition_with_lanes(array, decide, &slots, machine)?;
+            (array, partition, Vec::new())
+        }
+    };
     let array = array.as_ref();
+    let chains = Chains {
+        of_blocks: chains,
+        of_warps: &of_warps,
+    };
     narrow_iterations(array, decide, &partition, &mut slots)?;
     let mut program = declare(array);
     let storage = Storage::declare(
@@ -199,7 +213,7 @@ fn lower_launch(
         machine,
         slots,
         partition,
-        chains,
+        &chains,
         &mut program,
     )?;
     watch.goes_on("storage");
@@ -232,6 +246,25 @@ fn lower_launch(
     program.body = host(array, &storage.slots, &inner, &mut program.host_vars)?;
     debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
     Ok(program)
+}
+
+/// The array in which sums across warps are split into parts, if its blocks have warps then.
+fn warps_apart(
+    array: &Array,
+    decide: &Decide,
+    slots: &Slots,
+    machine: &Machine,
+) -> Result<Option<(Array, Partition, Vec<SplitChain>)>, Failure> {
+    if machine.threads.is_none() {
+        return Ok(None);
+    }
+    let Some((array, chains)) = with_warp_parts(array, decide, slots)? else {
+        return Ok(None);
+    };
+    let partition = Partition::new(&array, decide, slots, machine)?;
+    let unrolled = matches!(partition.walk, Pes::Known { .. });
+    let has_warps = unrolled && partition.warps.count() > 1 && partition.vector.is_some();
+    Ok(has_warps.then_some((array, partition, chains)))
 }
 
 fn declare(array: &Array) -> Program {

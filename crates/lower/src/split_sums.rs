@@ -23,11 +23,12 @@ use crate::decide::{Decide, Undecided};
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::storage::chains::{Joins, mentions, own_ports, sides};
-use crate::storage::links::crosses;
+use crate::storage::links::{crosses, crosses_warps};
 use crate::storage::slots::{Part, Slots, bounds};
 
 mod arrays;
 pub mod look_back;
+pub mod warps;
 mod whole;
 
 /// The arrays that together replace one array.
@@ -70,7 +71,7 @@ pub fn split(
     let mut found: Option<Chain> = None;
     let mut whole: Vec<Chain> = Vec::new();
     for cell in &crossing {
-        let Ok(chain) = Chain::of(array, decide, slots, *cell)? else {
+        let Ok(chain) = Chain::of(array, decide, slots, *cell, Between::Blocks)? else {
             continue;
         };
         if !chain.comes_first(array, &crossing) {
@@ -90,24 +91,34 @@ pub fn split(
     })
 }
 
-/// A chain through the blocks along one block coordinate.
+/// What the links of a chain lead across.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    Blocks,
+    /// The warps of a block.
+    Warps,
+}
+
+/// A chain through the blocks along one block coordinate, or through the warps of each block along
+/// one coordinate of them.
 struct Chain {
     cell: VarId,
     joins: Joins,
     ports: Vec<PortId>,
-    /// Does it run up along its block coordinate?
+    between: Between,
+    /// Does it run up along its coordinate?
     up: bool,
     /// Is it a plain sum, of which only the end is read?
     whole: bool,
     /// The cells that the parts are computed from.
     cone: Vec<VarId>,
     /// Coordinates of the slots that distinguish the parts of a launch, with their least values and
-    /// extents; the block coordinate is the last.
+    /// extents; that of the chain is the last.
     axes: Vec<PartAxis>,
     /// The other coordinates of a slot whose part is handed over.
     fixed: Vec<FixedAxis>,
-    /// The block coordinate of the blocks in which the chain begins.
-    first: Form,
+    /// The points whose block or warp the chain enters from another one.
+    later: Cond,
 }
 
 /// A coordinate of the slots, its least value and its extent.
@@ -144,6 +155,7 @@ impl Chain {
         decide: &Decide,
         slots: &Slots,
         cell: VarId,
+        between: Between,
     ) -> Result<Result<Chain, &'static str>, Failure> {
         let declared = &array.cells[cell.index()];
         let Role::Accumulation { op, .. } = declared.role else {
@@ -156,13 +168,15 @@ impl Chain {
         };
         let entering = |port: &PortId| {
             let links = array.port(*port).links.iter();
-            links.filter(|l| crosses(array, l)).collect::<Vec<_>>()
+            links
+                .filter(|l| between.is_crossed(array, l))
+                .collect::<Vec<_>>()
         };
         let links: Vec<&Link> = ports.iter().flat_map(entering).collect();
         let mut direction = None;
         for link in &links {
             let moved: Vec<(usize, Option<i128>)> = (0..array.place.len())
-                .filter(|k| matches!(array.place[*k].level, PlaceLevel::Node | PlaceLevel::Block))
+                .filter(|k| between.has(array.place[*k].level))
                 .filter(|k| !link.displacement[*k].is_zero())
                 .map(|k| (k, link.displacement[k].as_constant()))
                 .collect();
@@ -185,22 +199,32 @@ impl Chain {
         if reads_cells(array, cell, &cone, &ports).contains(&cell) {
             return Ok(Err("its terms depend on the sum itself"));
         }
-        let Some(first) = first_block(array, decide, slots, declared, &ports, joins, along, up)?
-        else {
-            return Ok(Err("it begins in several blocks"));
+        let later = match between {
+            Between::Warps => Cond::TRUE,
+            Between::Blocks => {
+                let first = first_block(array, decide, slots, declared, &ports, joins, along, up)?;
+                let Some(first) = first else {
+                    return Ok(Err("it begins in several blocks"));
+                };
+                let rel = if up { Rel::Gt } else { Rel::Lt };
+                Cond::cmp(rel, piece.place[along].clone(), first)
+            }
         };
         let mut chain = Chain {
             cell,
             joins,
             ports,
+            between,
             up,
             whole: false,
             cone,
             axes: Vec::new(),
             fixed: Vec::new(),
-            first,
+            later,
         };
-        chain.whole = chain.is_whole(array, decide, slots, along)?;
+        if between == Between::Blocks {
+            chain.whole = chain.is_whole(array, decide, slots, along)?;
+        }
         Ok(match axes(array, decide, slots, piece, &chain, along)? {
             None => Err("a coordinate beside that of the blocks changes along it"),
             Some(Axes { distinct, fixed }) => Ok(Chain {
@@ -209,6 +233,27 @@ impl Chain {
                 ..chain
             }),
         })
+    }
+
+    /// Does the link belong to the chain and lead to another block or warp?
+    fn crosses(&self, array: &Array, link: &Link) -> bool {
+        self.between.is_crossed(array, link)
+    }
+}
+
+impl Between {
+    fn is_crossed(self, array: &Array, link: &Link) -> bool {
+        match self {
+            Between::Blocks => crosses(array, link),
+            Between::Warps => crosses_warps(array, link),
+        }
+    }
+
+    fn has(self, level: PlaceLevel) -> bool {
+        match self {
+            Between::Blocks => matches!(level, PlaceLevel::Node | PlaceLevel::Block),
+            Between::Warps => level == PlaceLevel::Warp,
+        }
     }
 }
 
@@ -330,7 +375,7 @@ fn axes(
             });
         }
         for port in ports.iter().map(|p| array.port(*p)) {
-            for link in port.links.iter().filter(|l| crosses(array, l)) {
+            for link in port.links.iter().filter(|l| chain.crosses(array, l)) {
                 let (form, gone) = match k.checked_sub(n_place) {
                     None => (&piece.place[k], &link.displacement[k]),
                     Some(t) => (&piece.time[t], &link.delay[t]),

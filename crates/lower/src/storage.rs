@@ -5,7 +5,8 @@
 //! of its slots run on a machine ([`partition`]). For every value that is not used at once it
 //! chooses the storage: registers or shared memory of its block ([`queues`]), or global memory for
 //! [later launches](launches) or other blocks, which [wait](inter_block) for it or
-//! [look back](look_back). It also decides which windows of
+//! [look back](look_back). Warps [exchange](warp_totals) their parts of a sum through shared memory.
+//! It also decides which windows of
 //! inputs are loaded into shared memory ([`windows`]). Nothing here emits a statement.
 
 use systola_ir::array::Array;
@@ -22,6 +23,7 @@ use crate::storage::partition::Partition;
 use crate::storage::shared_memory::SharedMemory;
 use crate::storage::slots::Slots;
 use crate::storage::waits::Flags;
+use crate::storage::warp_totals::WarpTotals;
 
 pub mod chains;
 pub mod circular;
@@ -38,6 +40,7 @@ pub mod slots;
 pub mod stages;
 pub mod staging;
 pub mod waits;
+pub mod warp_totals;
 pub mod warps;
 pub mod windows;
 
@@ -53,6 +56,8 @@ pub struct Storage {
     pub flags: Option<Flags>,
     /// The sums that look back over blocks.
     pub look_backs: Vec<PublishedChain>,
+    /// The sums that cross the warps of a block.
+    pub warp_totals: Vec<WarpTotals>,
 }
 
 /// An array with the decisions from which its kernel is made.
@@ -64,6 +69,13 @@ pub struct Plan<'a> {
     pub storage: &'a Storage,
 }
 
+/// The sums that were split into parts.
+#[derive(Clone, Copy, Default)]
+pub struct Chains<'a> {
+    pub of_blocks: &'a [SplitChain],
+    pub of_warps: &'a [SplitChain],
+}
+
 impl Storage {
     /// Declares the buffers of the program for values that go through global memory.
     pub fn declare(
@@ -72,7 +84,7 @@ impl Storage {
         machine: &Machine,
         slots: Slots,
         partition: Partition,
-        chains: &[SplitChain],
+        chains: &Chains<'_>,
         program: &mut Program,
     ) -> Result<Storage, Failure> {
         let launches = Launches::declare(array, decide, program)?;
@@ -81,11 +93,18 @@ impl Storage {
         if let Some(flags) = &flags {
             circular::fold(array, flags, &partition, &mut inter_block, program)?;
         }
-        let look_backs = chains.iter().map(|chain| {
-            PublishedChain::declare(array, &slots, &partition, flags.as_ref(), chain, program)
+        let mut shared = SharedMemory::declare(array, decide, machine, &slots, &partition)?;
+        let look_backs = chains.of_blocks.iter().map(|chain| {
+            let flags = flags.as_ref();
+            let arrays = &mut shared.arrays;
+            PublishedChain::declare(array, &slots, &partition, flags, chain, program, arrays)
         });
         let look_backs = look_backs.collect::<Result<_, _>>()?;
-        let shared = SharedMemory::declare(array, decide, machine, &slots, &partition)?;
+        let warp_totals = chains
+            .of_warps
+            .iter()
+            .map(|chain| WarpTotals::declare(array, &slots, &partition, chain, &mut shared.arrays));
+        let warp_totals = warp_totals.collect();
         Ok(Storage {
             slots,
             partition,
@@ -94,6 +113,7 @@ impl Storage {
             inter_block,
             flags,
             look_backs,
+            warp_totals,
         })
     }
 }

@@ -134,6 +134,33 @@ fn beside(rng: &mut Rng) -> String {
     )
 }
 
+/// A mapping of blocks whose warps share the pieces of a running sum over i: its lanes lie along the
+/// sum, or beside it.
+fn warps(rng: &mut Rng) -> String {
+    let (warps, registers) = (pick(rng, &[2, 3, 4]), pick(rng, &[1, 2, 3]));
+    let head = if rng.int(0, 3) == 0 {
+        String::new()
+    } else {
+        "  look_back;\n".to_string()
+    };
+    if rng.int(0, 1) == 0 {
+        let lanes = pick(rng, &["L", "4"]);
+        return format!(
+            "{head}  tile i by {warps}*{registers} as (b, u);\n  tile u by {registers} as (w, r);\n  \
+             tile j by {lanes} as (c, l);\n  block = (b, c);\n  warp = w;\n  lane = l;\n  reg = r;\n  time = 0;\n"
+        );
+    }
+    let lanes = pick(rng, &["L", "4", "3"]);
+    let vectors = pick(rng, &[1, 1, 2]);
+    let (block, time) = pick(rng, &[("(j, b)", "0"), ("b", "j")]);
+    format!(
+        "{head}  tile i by {warps}*{vectors}*{registers}*{lanes} as (b, u);\n  \
+         tile u by {vectors}*{registers}*{lanes} as (w, z);\n  tile z by {registers}*{lanes} as (q, v);\n  \
+         tile v by {registers} as (l, r);\n  block = {block};\n  warp = w;\n  lane = l;\n  reg = (q, r);\n  \
+         time = {time};\n"
+    )
+}
+
 /// A mapping whose lanes lie along the running sum over i, which goes on in the next step.
 fn steps(rng: &mut Rng, down: bool) -> String {
     let lanes = pick(rng, &["L", "4", "3", "2"]);
@@ -200,6 +227,7 @@ pub fn draw_scan(seed: u64) -> DrawnScan {
     let bodies = [
         format!("  look_back;\n{}", along(&mut rng)),
         format!("  look_back;\n{}", beside(&mut rng)),
+        warps(&mut rng),
         steps(&mut rng, recurrence),
         flags(&mut rng, recurrence),
     ];

@@ -1,5 +1,5 @@
-//! Running sums along the lanes, from step to step and from register to register: every vector
-//! continues what the one before has summed up.
+//! Running sums along the lanes, from step to step, from register to register and from warp to warp:
+//! every vector continues what the one before has summed up.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -182,6 +182,104 @@ fn vectors_wait_for_one_sum_only() {
                 longest <= Some(3 * vectors),
                 "{way}: {longest:?}\n{program}"
             );
+        }
+    }
+}
+
+const WARPS: [(&str, &str); 4] = [
+    (
+        "lanes",
+        "tile i by 3*L as (b, u); tile u by L as (w, l); block = b; warp = w; lane = l; time = 0;",
+    ),
+    (
+        "adjacent",
+        "tile i by 16*L as (b, u); tile u by 4*L as (w, v); tile v by 4 as (l, r);
+         block = b; warp = w; lane = l; reg = r; time = 0;",
+    ),
+    (
+        "both",
+        "tile i by 16*L as (b, u); tile u by 8*L as (w, z); tile z by 4*L as (q, v);
+         tile v by 4 as (l, r); block = b; warp = w; lane = l; reg = (q, r); time = 0;",
+    ),
+    (
+        "one lane each",
+        "tile i by 4 as (b, w); block = b; warp = w; lane = 0; time = 0;",
+    ),
+];
+
+/// The warps of a block share a sum: each combines the parts of those before it. A sum that begins
+/// anew within a warp has one warp for all, and so has one whose warps are no chain.
+#[test]
+fn warps_share_a_sum() {
+    let (mut shared, mut others) = (0, 0);
+    for (name, declarations) in SYSTEMS {
+        for (way, mapping) in WARPS {
+            for across in ["", "look_back; "] {
+                let broadcast = if name == "the first" {
+                    " broadcast S;"
+                } else {
+                    ""
+                };
+                let text = text(declarations, &format!("{across}{mapping}{broadcast}"));
+                let (module, lowered) = lowered(&text, &Machine::cuda());
+                let begins_once = ["up", "down", "pairs"].contains(&name);
+                let Ok(program) = lowered else {
+                    assert!(!begins_once, "{name}, {way}, {across}");
+                    continue;
+                };
+                let warps = program.kernels.iter().map(|kernel| kernel.warps).max();
+                if begins_once && way != "one lane each" {
+                    assert!(warps > Some(1), "{name}, {way}, {across}\n{program}");
+                    shared += 1;
+                } else {
+                    others += 1;
+                }
+                for n in [1, 2, 31, 97, 512, 1027] {
+                    let system = &module.systems[0];
+                    let arrays = inputs(system, &[n]).expect("small arrays");
+                    let want = run_system(system, &[n], &arrays).expect("a legal system");
+                    let got = run_kernel_program(&program, &[n], &arrays, &Options::default());
+                    let got = got.unwrap_or_else(|e| panic!("{name}, {way}: {e}\n{program}"));
+                    assert_eq!(
+                        got.outputs, want,
+                        "{name}, {way}, {across}N = {n}\n{program}"
+                    );
+                }
+            }
+        }
+    }
+    assert_eq!(shared, 18);
+    assert!(others > 16, "{others}");
+}
+
+/// A tree through registers, lanes and warps, in the last of several steps and in one.
+#[test]
+fn warps_share_a_tree() {
+    let mappings = [
+        "tile i by 12*L as (t, v); tile v by 4*L as (w, u); tile u by 4 as (l, r);
+         sum Z along t then tree (r, l, w); warp = w; lane = l; reg = r; time = t;",
+        "tile i by 32*L as (b, x); tile x by 8*L as (t, v); tile v by 2*L as (w, u); tile u by 2 as (l, r);
+         sum Z along t then tree (r, l, w) then tree b;
+         block = b; warp = w; lane = l; reg = r; time = t;",
+        "tile i by 32*L as (b, x); tile x by 8*L as (t, v); tile v by 2*L as (w, u); tile u by 2 as (l, r);
+         sum Z along t then tree (r, l, w, b); block = b; warp = w; lane = l; reg = r; time = t;",
+    ];
+    for mapping in mappings {
+        let text = format!(
+            "system s(N) where N >= 1 {{ input x[N]: i32; var Z: i32 = reduce(+, i in 0..N, x[i]);
+             output z[]: i32 = Z at []; }}\nmapping m of s {{ {mapping} }}"
+        );
+        let (module, lowered) = lowered(&text, &Machine::cuda());
+        let program = lowered.unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+        let warps = program.kernels.iter().map(|kernel| kernel.warps).max();
+        assert!(warps > Some(1), "{program}");
+        for n in [1, 5, 383, 384, 385, 5001] {
+            let system = &module.systems[0];
+            let arrays = inputs(system, &[n]).expect("small arrays");
+            let want = run_system(system, &[n], &arrays).expect("a legal system");
+            let got = run_kernel_program(&program, &[n], &arrays, &Options::default());
+            let got = got.unwrap_or_else(|e| panic!("{e}\n{program}"));
+            assert_eq!(got.outputs, want, "N = {n}\n{program}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use systola_ir::form::Form;
+use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::{BlockChain, Joins, LookBack, Op, Shape, Stmt};
 use systola_ir::{Scalar, ValueId, VarId};
 
@@ -11,6 +11,7 @@ use crate::emit::cells::Bundle;
 use crate::failure::Failure;
 use crate::storage::look_back::PublishedChain;
 use crate::storage::queues::{PeKey, scalars};
+use crate::storage::warp_totals::Exchange;
 
 impl Emitter<'_> {
     /// Looks back over the chains whose parts this tick has completed.
@@ -24,30 +25,26 @@ impl Emitter<'_> {
         let cell = &array.cells[look.part.index()];
         let types = scalars(&cell.ty);
         let name = cell.name.as_str();
-        let mut ends: Vec<PeKey> = Vec::new();
+        let ends = self.ends(&look.ends, pes);
         let mut chains: Vec<BlockChain> = Vec::new();
-        for pe in pes {
-            let (end, lane) = look.end(self.partition, self.slots, pe);
-            if ends.contains(&end) {
-                continue;
-            }
-            self.at_pe(slot, &end);
+        for (end, lane) in &ends {
+            self.at_pe(slot, end);
             let mut at = look.at(slot, self.slots);
             at.when = self.facts.simplify(&at.when);
             let mut terms = self.now[&(look.part, end.clone())].clone();
             if let Some(lane) = lane {
                 for term in &mut terms {
-                    *term = self.b.shuffle(name, *term, Form::from(lane));
+                    *term = self.b.shuffle(name, *term, Form::from(*lane));
                 }
             }
-            ends.push(end);
             chains.push(BlockChain {
                 at,
                 terms,
                 before: Vec::new(),
             });
         }
-        for (chain, end) in chains.iter_mut().zip(&ends) {
+        let places: Vec<Cond> = chains.iter().map(|chain| chain.at.when.clone()).collect();
+        for (chain, (end, _)) in chains.iter_mut().zip(&ends) {
             let shapes = chain.at.forms().into_iter();
             let shape = shapes.map(|form| self.b.kernel.shape_of(form)).max();
             let shape = shape.unwrap_or(Shape::Uniform);
@@ -60,7 +57,7 @@ impl Emitter<'_> {
             let when = first.at.when.clone();
             let (now, later) = chains.into_iter().partition(|c| c.at.when == when);
             chains = later;
-            let joins = self.joins(slot, look, &ends[0], &types)?;
+            let joins = self.joins(slot, look, &ends[0].0, &types)?;
             self.b.push(Stmt::LookBack(Box::new(LookBack {
                 chains: now,
                 axis: look.axis,
@@ -68,7 +65,35 @@ impl Emitter<'_> {
                 joins,
             })));
         }
+        if let Some(exchange) = &look.handed {
+            self.hand_to_warps(look.part, exchange, &ends, &places);
+        }
         Ok(())
+    }
+
+    /// One warp has looked back: the others receive what it has found.
+    fn hand_to_warps(
+        &mut self,
+        part: VarId,
+        exchange: &Exchange,
+        ends: &[(PeKey, Option<i128>)],
+        places: &[Cond],
+    ) {
+        let first = Form::zero();
+        for ((end, lane), place) in ends.iter().zip(places) {
+            let before = self.before[&(part, end.clone())].clone();
+            let one = match (self.lane, lane) {
+                (Some(own), Some(_)) => Cond::cmp(Rel::Eq, own, 0),
+                _ => Cond::TRUE,
+            };
+            let when = place.clone().and(one);
+            self.leave_for_warps(exchange, end, &first, &before, &when);
+        }
+        self.b.push(Stmt::Barrier);
+        for (end, _) in ends {
+            let before = self.left_by_warp(exchange, end, &first, "before");
+            self.before.insert((part, end.clone()), before);
+        }
     }
 
     fn operands(&mut self, name: &str, types: &[Scalar], shape: Shape) -> Vec<ValueId> {
@@ -117,16 +142,18 @@ impl Emitter<'_> {
         })
     }
 
-    /// What the blocks before this one have handed on to a PE.
-    pub(super) fn before_block(&self, part: VarId, pe: &PeKey) -> Vec<ValueId> {
+    /// What the blocks or warps before this one have handed on to a PE.
+    pub(super) fn combined_before(&self, part: VarId, pe: &PeKey) -> Vec<ValueId> {
         let mut chains = self.storage.look_backs.iter();
-        let Some(chain) = chains.find(|chain| chain.part == part) else {
-            unreachable!("a link that looks back leads along a chain")
+        let of_blocks = chains.find(|chain| chain.part == part).map(|c| &c.ends);
+        let of_warps = self.warp_totals_of(part).map(|totals| &totals.ends);
+        let Some(ends) = of_blocks.or(of_warps) else {
+            unreachable!("such a link leads along a chain")
         };
-        let (end, _) = chain.end(self.partition, self.slots, pe);
+        let (end, _) = ends.end(self.partition, self.slots, pe);
         match self.before.get(&(part, end)) {
             Some(before) => before.clone(),
-            None => unreachable!("a block looks back before the stage of the whole sum"),
+            None => unreachable!("parts are combined before the stage of the whole sum"),
         }
     }
 }

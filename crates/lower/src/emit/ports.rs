@@ -124,7 +124,7 @@ impl Emitter<'_> {
             },
             Realisation::Launch => self.load_of_launch(array, (port, link), name, here)?,
             Realisation::Flags => self.load_of_block(array, (port, link), name, here)?,
-            Realisation::LookBack => self.before_block(source, here.pe),
+            Realisation::LookBack => self.combined_before(source, here.pe),
             Realisation::Register
             | Realisation::Buffer
             | Realisation::Shuffle

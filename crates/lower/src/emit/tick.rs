@@ -16,6 +16,7 @@ use crate::storage::look_back::PublishedChain;
 use crate::storage::partition::Pes;
 use crate::storage::queues::PeKey;
 use crate::storage::slots::{SlotPiece, range};
+use crate::storage::warp_totals::WarpTotals;
 
 impl Emitter<'_> {
     /// All PEs of a block in one tick.
@@ -42,6 +43,10 @@ impl Emitter<'_> {
                         for (cell, value) in self.pe(slot, pe, cells, done, last)? {
                             self.now.insert((cell, pe.clone()), value);
                         }
+                    }
+                    let complete = |totals: &&WarpTotals| stages[n].contains(&totals.part);
+                    for totals in self.storage.warp_totals.iter().filter(complete) {
+                        self.combine_warps(slot, totals, &pes)?;
                     }
                     let complete = |chain: &&PublishedChain| stages[n].contains(&chain.part);
                     for chain in self.storage.look_backs.iter().filter(complete) {

@@ -11,7 +11,7 @@ use systola_ir::{DimId, InputId, PortId, Span, Type, VarId};
 
 use crate::failure::Failure;
 use crate::localise::{combine, shift_form};
-use crate::split_sums::{Chain, Split, crosses};
+use crate::split_sums::{Chain, Split};
 use crate::storage::chains::{Joins, mentions, sides};
 use crate::storage::queues::scalars;
 
@@ -135,7 +135,12 @@ impl Chain {
                 return Ok(e);
             }
             let mut value = Expr::Port(port);
-            for link in array.port(port).links.iter().filter(|l| crosses(array, l)) {
+            for link in array
+                .port(port)
+                .links
+                .iter()
+                .filter(|l| self.crosses(array, l))
+            {
                 let index = self.index(piece, &link.displacement, &link.delay);
                 let entered = element(store.ty, &mut (first..), &index);
                 value = Expr::guard(link.guard.clone(), entered, value);
@@ -150,7 +155,7 @@ impl Chain {
     fn without_crossing(&self, array: &Array, changed: &mut Array) {
         for port in &self.ports {
             let links = &mut changed.ports[port.index()].links;
-            links.retain(|l| !crosses(array, l));
+            links.retain(|l| !self.crosses(array, l));
         }
     }
 
@@ -264,7 +269,7 @@ impl Chain {
         let mut any = Vec::new();
         for port in self.ports.iter().map(|p| array.port(*p)) {
             let back: Vec<Poly> = port.distance.iter().map(Poly::neg).collect();
-            for link in port.links.iter().filter(|l| crosses(array, l)) {
+            for link in port.links.iter().filter(|l| self.crosses(array, l)) {
                 let reads = self.reads(array, port, link);
                 any.push(reads.map(&|f| shift_form(f, &back))?);
             }
@@ -281,7 +286,31 @@ impl Chain {
         domain.and(port.when.clone()).and(link.guard.clone())
     }
 
-    /// The body with the term alone where the chain enters a block.
+    /// The condition under which a body reads the sum of another block or warp.
+    pub(super) fn entered(&self, array: &Array, body: &Expr) -> Cond {
+        match body {
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let there = cond.clone().and(self.entered(array, then));
+                match otherwise {
+                    None => there,
+                    Some(otherwise) => {
+                        let elsewhere = self.entered(array, otherwise);
+                        Cond::Or(vec![there, cond.clone().negate().and(elsewhere)])
+                    }
+                }
+            }
+            other => match sides(other, self.joins, &self.ports) {
+                Some((sum, ..)) => self.enters(array, sum),
+                None => Cond::Const(false),
+            },
+        }
+    }
+
+    /// The body with the term alone where the chain enters a block or warp.
     pub(super) fn begun_in_each_block(&self, array: &Array, body: &Expr) -> Expr {
         if !mentions(body, &self.ports) {
             return body.clone();
@@ -306,13 +335,13 @@ impl Chain {
         Expr::guard(self.enters(array, sum), term.clone(), body.clone())
     }
 
-    /// The condition under which the sum so far comes from another block.
+    /// The condition under which the sum so far comes from another block or warp.
     fn enters(&self, array: &Array, sum: &Expr) -> Cond {
         match sum {
             Expr::Port(port) if self.ports.contains(port) => {
                 let links = array.port(*port).links.iter();
                 let guards: Vec<Cond> = links
-                    .filter(|l| crosses(array, l))
+                    .filter(|l| self.crosses(array, l))
                     .map(|l| l.guard.clone())
                     .collect();
                 Cond::Or(guards)

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use systola_ir::array::{Array, Cell, Link, Port, Realisation, Role};
 use systola_ir::codes::limits;
-use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::form::{Cond, Form, Poly};
 use systola_ir::system::{Combine, Expr};
 use systola_ir::{BinOp, Diagnostic, PortId, Scalar, VarId};
 
@@ -20,13 +20,14 @@ use crate::decide::Decide;
 use crate::emit::fault_sites::may_fault;
 use crate::failure::Failure;
 use crate::localise::combine;
-use crate::split_sums::{Chain, PartAxis};
+use crate::split_sums::{Between, Chain, PartAxis};
 use crate::storage::chains::{Joins, own_ports};
 use crate::storage::links::crosses;
 use crate::storage::queues::scalars;
 use crate::storage::slots::Slots;
 
-/// A chain that looks back, as storage and statements need it.
+/// A chain that is split into its parts in blocks or warps and what comes before them, as storage
+/// and statements need it.
 #[derive(Clone, Debug)]
 pub struct SplitChain {
     /// The sum.
@@ -35,11 +36,21 @@ pub struct SplitChain {
     pub part: VarId,
     pub joins: Joins,
     pub up: bool,
-    /// Coordinates of the slots that distinguish the parts of a launch; that of the blocks along
-    /// the chain is the last.
+    /// Coordinates of the slots that distinguish the parts of a launch; that of the blocks or warps
+    /// along the chain is the last.
     pub axes: Vec<PartAxis>,
     /// The other coordinates of the slot in which a part is complete.
     pub fixed: Vec<(usize, Form)>,
+    /// The points whose block or warp the chain enters from another one.
+    pub later: Cond,
+}
+
+impl SplitChain {
+    /// The only value of a coordinate at which a part is complete; `None` if parts differ in it.
+    pub fn end(&self, k: usize) -> Option<&Form> {
+        let mut all = self.fixed.iter();
+        all.find(|(other, _)| *other == k).map(|(_, at)| at)
+    }
 }
 
 /// The array in which all sums that look back are split into parts, and their chains.
@@ -56,7 +67,7 @@ pub fn with_look_back<'a>(
     let mut made = Cow::Borrowed(array);
     let mut chains = Vec::new();
     for cell in array.body.iter().copied().filter(looks_back) {
-        let chain = match Chain::of(array, decide, slots, cell)? {
+        let chain = match Chain::of(array, decide, slots, cell, Between::Blocks)? {
             Ok(chain) => chain,
             Err(why) => return Err(refusal(array, cell, why)),
         };
@@ -78,7 +89,7 @@ pub fn with_look_back<'a>(
                 "its operator divides or looks something up",
             ));
         }
-        chains.push(chain.look_back(array, made.to_mut()));
+        chains.push(chain.split_parts(array, made.to_mut(), "part"));
     }
     Ok((made, chains))
 }
@@ -129,14 +140,14 @@ pub fn notes(array: &Array) -> Vec<String> {
 
 impl Chain {
     /// Splits the chain in `made`, in which other chains of `array` may have been split before.
-    fn look_back(self, array: &Array, made: &mut Array) -> SplitChain {
+    pub(super) fn split_parts(self, array: &Array, made: &mut Array, suffix: &str) -> SplitChain {
         let Joins::Term(op) = self.joins else {
             unreachable!("a chain of terms")
         };
         let whole = self.cell;
         let declared = &array.cells[whole.index()];
         let part = VarId::from(made.cells.len());
-        let mut name = format!("{}_part", declared.name);
+        let mut name = format!("{}_{suffix}", declared.name);
         while made.cells.iter().any(|c| c.name == name) {
             name.push('_');
         }
@@ -157,7 +168,11 @@ impl Chain {
             }
             port.source = part;
             let old = &array.ports[n];
-            let (out, within) = old.links.iter().cloned().partition(|l| crosses(array, l));
+            let (out, within) = old
+                .links
+                .iter()
+                .cloned()
+                .partition(|l| self.crosses(array, l));
             port.links = within;
             if !out.is_empty() {
                 distance.get_or_insert_with(|| old.distance.clone());
@@ -166,9 +181,7 @@ impl Chain {
         }
         // Any of the links will do: they all come from the slot in which the part is complete.
         crossing.truncate(1);
-        let at = &array.pieces[0].place[self.axes[self.axes.len() - 1].0];
-        let rel = if self.up { Rel::Gt } else { Rel::Lt };
-        let later = Cond::cmp(rel, at.clone(), self.first.clone());
+        let later = self.later.clone();
         let here = vec![Poly::zero(); distance.as_ref().map_or(0, Vec::len)];
         let mut connect = |distance: Vec<Poly>, when: Cond, links: Vec<Link>| {
             made.ports.push(Port {
@@ -189,12 +202,13 @@ impl Chain {
         };
         for link in &mut crossing {
             link.guard = Cond::TRUE;
+            link.realisation = Realisation::LookBack;
         }
         let before = connect(distance.unwrap_or_default(), later.clone(), crossing);
         let own = connect(here, Cond::TRUE, vec![wire]);
         let sum = combine(op, before, own.clone());
         let cell = &mut made.cells[whole.index()];
-        cell.body = Expr::guard(later, sum, own);
+        cell.body = Expr::guard(later.clone(), sum, own);
         cell.role = Role::Plain;
         let place = made.body.iter().position(|c| *c == whole).unwrap_or(0);
         made.body.insert(place, part);
@@ -205,6 +219,7 @@ impl Chain {
             up: self.up,
             axes: self.axes,
             fixed: self.fixed,
+            later,
         }
     }
 }

@@ -46,11 +46,28 @@ pub fn crosses(array: &Array, link: &Link) -> bool {
             .any(|(_, d)| !d.is_zero())
 }
 
-/// The links between blocks that look back, with their ports.
-pub fn looking_back(array: &Array) -> impl Iterator<Item = (&Port, &Link)> {
+/// Does the link go to another warp of its block in the tick in which it leaves?
+pub fn crosses_warps(array: &Array, link: &Link) -> bool {
+    let moves = |is: &dyn Fn(PlaceLevel) -> bool| {
+        let mut moved = array.place.iter().zip(&link.displacement);
+        moved.any(|(c, d)| is(c.level) && !d.is_zero())
+    };
+    link.realisation == Realisation::Tree
+        && moves(&|level| level == PlaceLevel::Warp)
+        && !moves(&|level| matches!(level, PlaceLevel::Node | PlaceLevel::Block))
+}
+
+/// The links that bring what all blocks or warps before have combined, with their ports. They
+/// deliver between the stages of a tick.
+pub fn combining(array: &Array) -> impl Iterator<Item = (&Port, &Link)> {
     let ports = array.ports.iter();
     let links = ports.flat_map(|port| port.links.iter().map(move |link| (port, link)));
     links.filter(|(_, link)| link.realisation == Realisation::LookBack)
+}
+
+/// The links between blocks that look back, with their ports.
+pub fn looking_back(array: &Array) -> impl Iterator<Item = (&Port, &Link)> {
+    combining(array).filter(|(_, link)| crosses(array, link))
 }
 
 /// The links that are realised by flags, with their ports.

@@ -1,8 +1,9 @@
 //! Sums that look back over the blocks of a launch: where each block publishes its part.
 //!
 //! A chain has an element for each of its parts: for each launch, for each coordinate that
-//! distinguishes the chains, and for each block along the chain. The lanes come last if each of them
-//! has a chain of its own, so that they publish and read adjacent elements.
+//! distinguishes the chains, and for each block along the chain. The registers and lanes of a warp
+//! that have chains of their own come last: a warp looks back along all of its chains together, and
+//! so publishes and reads adjacent elements.
 //!
 //! Blocks begin in an order in which a chain goes to larger numbers ([`waits`]), so a block waits
 //! only for what running or finished blocks publish.
@@ -11,7 +12,7 @@
 
 use systola_ir::array::Array;
 use systola_ir::form::{Cond, Form, Rel};
-use systola_ir::kernel::{Access, Buffer, BufferKind, LookBack, Memory, Program};
+use systola_ir::kernel::{Access, Buffer, BufferKind, LookBack, Memory, Program, Shared};
 use systola_ir::system::Axis;
 use systola_ir::{BufferId, Scalar, VarId};
 
@@ -20,9 +21,10 @@ use crate::failure::Failure;
 use crate::split_sums::look_back::{SplitChain, refusal};
 use crate::storage::chains::Joins;
 use crate::storage::partition::{Partition, Pes};
-use crate::storage::queues::{PeKey, scalars};
+use crate::storage::queues::scalars;
 use crate::storage::slots::Slots;
 use crate::storage::waits::Flags;
+use crate::storage::warp_totals::{Ends, Exchange};
 
 /// A chain with its buffer.
 #[derive(Clone, Debug)]
@@ -38,9 +40,10 @@ pub struct PublishedChain {
     pub axis: usize,
     /// Conditions on the coordinates of a slot at which parts are complete.
     when: Vec<(usize, Form)>,
-    /// For each coordinate of a PE, the only value at which a part is complete; `None` where each
-    /// value has chains of its own.
-    ends: Vec<Option<i128>>,
+    pub ends: Ends,
+    /// Where the warp that looks back leaves what it finds for the others; `None` if each warp has
+    /// chains of its own.
+    pub handed: Option<Exchange>,
 }
 
 impl PublishedChain {
@@ -51,6 +54,7 @@ impl PublishedChain {
         flags: Option<&Flags>,
         chain: &SplitChain,
         program: &mut Program,
+        shared: &mut Vec<Shared>,
     ) -> Result<PublishedChain, Failure> {
         let refused = |why| Err(refusal(array, chain.whole, why));
         let Pes::Known { .. } = partition.walk else {
@@ -78,23 +82,29 @@ impl PublishedChain {
             let Range { lo, hi } = &slots.ranges[*k];
             (*k, lo[0].clone(), hi[0].sub(&lo[0]))
         });
-        let apart = others.iter().filter(|(k, ..)| !is_lane(*k)).cloned();
-        let lanes = others.iter().filter(|(k, ..)| is_lane(*k)).cloned();
-        let before: Vec<_> = launches.chain(apart).collect();
+        let in_warp = |k: usize| partition.pes.contains(&k);
+        let select = |is: &dyn Fn(usize) -> bool| -> Vec<_> {
+            let own = others.iter().filter(|(k, ..)| is(*k));
+            own.cloned().collect()
+        };
+        let before: Vec<_> = launches.chain(select(&|k| !in_warp(k))).collect();
         let axis = before.len();
         let blocks = (*along, block.lo.clone(), block.extent());
-        let axes: Vec<_> = before.into_iter().chain([blocks]).chain(lanes).collect();
-        let mut ends = Vec::new();
-        for p in &partition.pes {
-            let fixed = chain.fixed.iter().find(|(k, _)| k == p);
-            ends.push(match fixed {
-                None => None,
-                Some((_, at)) => match at.as_constant() {
-                    Some(at) => Some(at),
-                    None => return refused("the PE that ends its parts depends on the sizes"),
-                },
-            });
-        }
+        let registers = select(&|k| in_warp(k) && !is_lane(k));
+        let axes: Vec<_> = before
+            .into_iter()
+            .chain([blocks])
+            .chain(registers)
+            .chain(select(&is_lane))
+            .collect();
+        let Some(ends) = Ends::of(chain, partition) else {
+            return refused("the PE that ends its parts depends on the sizes");
+        };
+        let one_warp = |k: usize| partition.warps.has(k) && chain.end(k).is_some();
+        let handed = partition.warps.coordinates().any(one_warp).then(|| {
+            let name = format!("{}_before", array.cells[chain.whole.index()].name);
+            Exchange::declare(array, chain.part, &name, &ends, slots, partition, 1, shared)
+        });
         let is_pe = |k: &usize| partition.pes.contains(k);
         let when = chain.fixed.iter().filter(|(k, _)| {
             let one = slots.ranges[*k]
@@ -111,24 +121,8 @@ impl PublishedChain {
             axis,
             when: when.cloned().collect(),
             ends,
+            handed,
         })
-    }
-
-    /// The PE in which the parts of a PE's chain are complete, and the lane if it is one.
-    pub fn end(&self, partition: &Partition, slots: &Slots, pe: &PeKey) -> (PeKey, Option<i128>) {
-        let mut lane = None;
-        let places = partition.pes.iter().zip(&self.ends).zip(pe);
-        let key = places.map(|((p, end), own)| match end {
-            None => *own,
-            Some(end) if Some(*p) == partition.vector => {
-                let (lo, _) = slots.ranges[*p].constant().unwrap_or((0, 0));
-                let width = i128::from(partition.lanes);
-                lane = Some((end - lo).rem_euclid(width));
-                (end - lo).div_euclid(width)
-            }
-            Some(end) => *end,
-        });
-        (key.collect(), lane)
     }
 
     /// Where the part that is complete at a slot is published.

@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use crate::failure::limitation;
 use crate::storage::chains::{Scan, along_lanes, register_chains, scans};
 use crate::storage::links::is_queued;
-use crate::storage::links::{flagged, looking_back};
+use crate::storage::links::{combining, flagged};
 use crate::storage::packing::Packing;
 use crate::storage::queues::{PeKey, scalars};
 use crate::storage::slots::Slots;
@@ -134,8 +134,8 @@ impl Partition {
     ) -> Result<Partition, Failure> {
         let plans = Plans::of(array, decide, slots, machine)?;
         let one = Stages::one(array);
-        // A block looks back between the stages of a part and of the whole.
-        let in_one_stage = looking_back(array).next().is_none();
+        // Parts are combined between the stages of a part and of the whole.
+        let in_one_stage = combining(array).next().is_none();
         if in_one_stage && let Some(places) = plans.in_vectors(&one, HashMap::new()) {
             return Ok(plans.partition(one, places));
         }
@@ -420,7 +420,7 @@ impl<'a> Plans<'a> {
             let mut links = array.ports.iter().flat_map(|p| &p.links);
             // Blocks of one warp could not wait for each other.
             let alone = partition.warps.count() == 1
-                && flagged(array).chain(looking_back(array)).next().is_none();
+                && flagged(array).chain(combining(array)).next().is_none();
             if alone && !links.any(|l| partition.is_in_memory(array, l)) {
                 let (blocks, vector) = (&partition.blocks, partition.vector);
                 partition.packing = Packing::of(array, slots, blocks, vector, self.lanes);

@@ -7,13 +7,16 @@
 //! delay, so an element is overwritten in a tick in which nothing reads it. Control around a
 //! barrier never depends on the warp: blocks, not warps, choose between interior and edge.
 //!
+//! Sums that cross warps in a tick are split into parts of the warps ([`warp_totals`]).
+//!
 //! Coordinates stay loops over PEs if their extents are not numbers, if they are more than a block
-//! has warps, or if a value must arrive in another warp in the tick in which it leaves.
+//! has warps, or if another value must arrive in another warp in the tick in which it leaves.
 //!
 //! [`queues`]: crate::storage::queues
+//! [`warp_totals`]: crate::storage::warp_totals
 
 use systola_ir::array::{Array, Link, Realisation, Role};
-use systola_ir::form::{Form, Poly};
+use systola_ir::form::{Form, Overflow, Poly};
 use systola_ir::mapping::PlaceLevel;
 use systola_ir::target::Machine;
 use systola_ir::{DimId, Span};
@@ -77,6 +80,7 @@ impl Warps {
             && queued.all(|link| moves(link, &|d| d.as_constant().is_some()))
             && immediate
                 .iter()
+                .filter(|(link, _)| link.realisation != Realisation::LookBack)
                 .all(|(link, _)| moves(link, &Poly::is_zero));
         if fits { warps } else { Warps::default() }
     }
@@ -97,6 +101,22 @@ impl Warps {
 
     pub fn coordinates(&self) -> impl Iterator<Item = usize> {
         self.coordinates.iter().map(|c| c.k)
+    }
+
+    /// The number of the warp with these coordinates.
+    pub fn number(&self, place: impl Fn(usize) -> Form) -> Result<Form, Overflow> {
+        let mut number = Form::zero();
+        for c in &self.coordinates {
+            let own = place(c.k).plus(-c.lo);
+            number = number.scale(&Poly::constant(c.extent))?.add(&own);
+        }
+        Ok(number)
+    }
+
+    /// The first value of a coordinate and the number of values.
+    pub fn range(&self, k: usize) -> Option<(i128, i128)> {
+        let mut all = self.coordinates.iter();
+        all.find(|c| c.k == k).map(|c| (c.lo, c.extent))
     }
 
     /// The coordinates of a warp by its number.
