@@ -140,6 +140,24 @@ impl<T: Target> Measurer<'_, '_, T> {
     }
 }
 
+impl<T: Target> Measurer<'_, '_, T> {
+    /// Candidates without those that are hopeless beside the best of them: short code is compiled
+    /// first, but its run may take longer than all others.
+    fn promising(&self, of: &[Rank]) -> Vec<Rank> {
+        let predicted = |rank: &Rank| self.ranked[*rank].predicted_seconds();
+        let best = of
+            .iter()
+            .filter_map(predicted)
+            .fold(f64::INFINITY, f64::min);
+        let is_hopeless =
+            |rank: &&Rank| predicted(rank).is_some_and(|seconds| seconds > HOPELESS * best);
+        of.iter()
+            .filter(|rank| !is_hopeless(rank))
+            .copied()
+            .collect()
+    }
+}
+
 /// Runs a function: a panic is a wrong result, and exceeding the deadline is reported as late.
 fn guarded<R>(deadline: &Deadline, run: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     match catch_unwind(AssertUnwindSafe(|| run_until(deadline, run))) {
@@ -181,7 +199,7 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         let compiled = of.iter().find(|rank| self.codes.contains_key(rank));
         compiled
             .copied()
-            .or_else(|| self.workers.first_of(of, seconds))
+            .or_else(|| self.workers.first_of(&self.promising(of), seconds))
     }
 
     fn measure(

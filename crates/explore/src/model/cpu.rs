@@ -2,7 +2,7 @@
 
 use systola_ir::Cond;
 use systola_ir::kernel::Stmt;
-use systola_ir::kernel::visit::any;
+use systola_ir::kernel::visit::walk;
 
 use super::alive::{Alive, alive};
 use super::chain::{self, Latencies, Start};
@@ -34,7 +34,7 @@ pub fn kernel(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<KernelPrediction
     let pages = tlb_misses(counted, cpu)?;
     let pages = Term::new("pages", pages, "pages", cycles / cpu.page.value, &cpu.page);
     let blocks = counted.blocks(busy / cpu.block.value, &cpu.block);
-    let look_backs = look_backs(counted, busy, cpu);
+    let look_backs = look_backs(counted, busy, cpu)?;
     let launches = counted.launches(&cpu.launch);
     let seconds = longest + pages.seconds + blocks.seconds + look_backs.seconds + launches.seconds;
     terms.extend([pages, blocks, look_backs, launches]);
@@ -144,17 +144,32 @@ impl MissingRegisters {
     }
 }
 
-/// The term of lines that go from core to core while blocks look back.
-fn look_backs(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Term {
-    let looks_back = any(&counted.code.kernel.body, &|stmt| {
-        matches!(stmt, Stmt::LookBack(_))
+/// The term of lines that go from core to core while blocks look back. A block waits for what the
+/// block before it publishes, so only chains beside each other go on at the same time.
+fn look_backs(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Result<Term, Error> {
+    let mut longest: f64 = 0.0;
+    let mut failed = None;
+    walk(&counted.code.kernel.body, &mut |stmt| {
+        if let Stmt::LookBack(look) = stmt
+            && let Some(buffer) = look.chains[0].at.memory.buffer()
+        {
+            let extents = counted.program.extents(buffer);
+            match extents[look.axis].eval(counted.sizes, &[]) {
+                Ok(blocks) => longest = longest.max(blocks as f64),
+                Err(e) => failed = Some(e),
+            }
+        }
     });
-    let blocks = match looks_back && busy > 1.0 {
+    if let Some(e) = failed {
+        return Err(e.into());
+    }
+    let blocks = match longest > 0.0 && busy > 1.0 {
         true => counted.census.blocks,
         false => 0.0,
     };
-    let (rate, number) = (busy / cpu.look_back.value, &cpu.look_back);
-    Term::new("look-backs", blocks, "blocks", rate, number)
+    let chains = (counted.blocks_per_launch() / longest.max(1.0)).clamp(1.0, busy.max(1.0));
+    let (rate, number) = (chains / cpu.look_back.value, &cpu.look_back);
+    Ok(Term::new("look-backs", blocks, "blocks", rate, number))
 }
 
 /// The term of operations that wait for each other.

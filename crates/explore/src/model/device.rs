@@ -155,6 +155,8 @@ device! {
         dram_latency = 660.0, "cycles", "until a word from DRAM can be used", HOPPER;
         barrier = 30.0, "cycles", "a barrier of a block", HOPPER;
         flag = 1400.0, "cycles", "until a flag of another block is seen", HOPPER;
+        look_back = 0.35e-9, "s", "a warp that looks back over blocks", H200;
+        publication = 11.0e-12, "s", "a part of a sum that a block publishes", H200;
         launch = 2.2e-6, "s", "from one launch to the next", H200;
         dispatch = 1.66e9, "blocks/s", "blocks launched on the whole device", H200;
         thread_registers = 255.0, "", "registers of a thread", NVIDIA;
@@ -168,7 +170,6 @@ device! {
 }
 
 /// The device that a program runs on.
-#[expect(clippy::large_enum_variant, reason = "a session has one")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Device {
     Cpu(Cpu),

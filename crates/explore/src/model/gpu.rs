@@ -1,10 +1,11 @@
 //! The terms of a kernel on a GPU. A lane is a thread, and blocks are assigned to multiprocessors
 //! as these have room.
 
-use systola_ir::BufferId;
 use systola_ir::kernel::census::{self, Event};
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::pressure::pressure;
+use systola_ir::kernel::{Kernel, Stmt, VarKind};
+use systola_ir::{BufferId, DimId};
 
 use super::chain::{self, Latencies, Start};
 use super::code::{Code, Layout};
@@ -73,8 +74,10 @@ pub fn kernel(counted: &CountedKernel<'_>, gpu: &Gpu) -> Result<KernelPrediction
     // The parts of tiles beyond the edges are wasted work.
     let inside = of_block(counted.code, counted.middle()?)?.utilisation();
     let beyond = (inside / tally.utilisation()).max(1.0);
-    let seconds = overlapped(&terms) * beyond + launches.seconds;
-    terms.push(launches);
+    let [looks, published] = look_backs(counted, gpu);
+    let seconds =
+        overlapped(&terms) * beyond + looks.seconds + published.seconds + launches.seconds;
+    terms.extend([looks, published, launches]);
     Ok(KernelPrediction {
         seconds,
         terms,
@@ -274,6 +277,44 @@ impl Bytes {
         let l2 = l2 + far * (gpu.dram_latency.value - l2);
         EXPOSED_LATENCY * (l1 + misses * (l2 - l1))
     }
+}
+
+/// The terms of warps that look back, and of what they publish and read.
+fn look_backs(counted: &CountedKernel<'_>, gpu: &Gpu) -> [Term; 2] {
+    let kernel = counted.code.kernel;
+    let (warps, published) = look_backs_of_block(kernel, &kernel.body);
+    let blocks = counted.census.blocks;
+    let term = |name, each: f64, unit, number: &Number| {
+        Term::new(name, each * blocks, unit, 1.0 / number.value, number)
+    };
+    [
+        term("look-backs", warps, "warps", &gpu.look_back),
+        term("publications", published, "parts", &gpu.publication),
+    ]
+}
+
+/// The warps of a block that look back, and the number of chains along which they do.
+fn look_backs_of_block(kernel: &Kernel, stmts: &[Stmt]) -> (f64, f64) {
+    let mut all = (0.0, 0.0);
+    for stmt in stmts {
+        let own = if let Stmt::LookBack(look) = stmt {
+            let first = &look.chains[0].at;
+            let by_lane = !first.forms().iter().all(|form| kernel.is_uniform(form));
+            let lanes = if by_lane { kernel.lanes } else { 1 };
+            let warp = |d: &DimId| matches!(kernel.vars[d.index()].kind, VarKind::Warp);
+            let forms = first.when.forms();
+            let one = forms.iter().any(|form| form.dims().iter().any(warp));
+            let warps = if one { 1.0 } else { f64::from(kernel.warps) };
+            (warps, warps * (look.chains.len() as f64) * f64::from(lanes))
+        } else {
+            // Of two branches, a block takes one.
+            let bodies = stmt.bodies().into_iter();
+            let bodies = bodies.map(|body| look_backs_of_block(kernel, body));
+            bodies.fold((0.0, 0.0), |a: (f64, f64), b| (a.0.max(b.0), a.1.max(b.1)))
+        };
+        all = (all.0 + own.0, all.1 + own.1);
+    }
+    all
 }
 
 /// The mean cycles of a warp alone. `global`: the latency of a load from global memory.

@@ -3,8 +3,9 @@
 //! Where the terms of a scan are neighbouring elements, a warp has several vectors of them in
 //! registers: each lane combines its own, the lanes are combined in log steps, and the vectors
 //! follow one another. A warp goes along its row step by step, or the pieces of a row are blocks
-//! that look back. Where the scans of neighbouring elements are independent, each lane has scans of
-//! its own, of as many terms as it has registers, and blocks look back along them.
+//! that look back, with several warps that share the piece. Where the scans of neighbouring elements
+//! are independent, each lane has scans of its own, of as many terms as it has registers, and blocks
+//! look back along them. Scans along two iterators have tiles of both, and look back both ways.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
@@ -15,12 +16,16 @@ use super::text::Text;
 /// Terms that a lane reads at once.
 const ADJACENT: i128 = 4;
 /// Vectors of terms of a warp, for threads and for vector registers.
-const VECTORS: [i128; 5] = [16, 12, 8, 4, 24];
+const VECTORS: [i128; 6] = [16, 20, 12, 8, 24, 4];
 const VECTORS_ON_CPU: [i128; 3] = [4, 8, 16];
 /// Terms of a lane that has scans of its own.
 const TERMS: [i128; 3] = [64, 32, 16];
 /// Warps of a block, each with rows of its own.
 const WARPS: [i128; 3] = [4, 8, 1];
+/// Warps of a block that share a piece of a row, or the tile of a table.
+const SHARING: [i128; 4] = [4, 2, 8, 1];
+/// Rows of a table in each lane.
+const TABLE_ROWS: [i128; 4] = [16, 8, 24, 4];
 /// As many rows as this occupy a GPU.
 const MANY_ROWS: i128 = 4096;
 
@@ -28,10 +33,16 @@ const MANY_ROWS: i128 = 4096;
 enum Shape {
     /// A warp goes along each row, this many vectors in a step; a block has this many warps.
     Rows { vectors: i128, warps: i128 },
-    /// A row is in several blocks, of this many vectors each.
-    Pieces { vectors: i128 },
+    /// A row is in several blocks; each of their warps has this many vectors.
+    Pieces { vectors: i128, warps: i128 },
     /// Each lane along this parallel iterator has this many terms of its own.
     Columns { lanes: usize, terms: i128 },
+    /// Scans run along this iterator too; a lane has this many values of it.
+    Table {
+        down: usize,
+        rows: i128,
+        warps: i128,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +55,12 @@ pub struct Scan {
 }
 
 pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
-    let Some(axis) = scanned(axes) else {
-        return Vec::new();
+    let scanned = scanned(axes);
+    let (axis, down) = match scanned.as_slice() {
+        [axis] => (*axis, None),
+        [a, b] if is_contiguous(axes, *a) => (*a, Some(*b)),
+        [a, b] if is_contiguous(axes, *b) => (*b, Some(*a)),
+        _ => return Vec::new(),
     };
     let rows: Vec<usize> = axes.with_role(Role::Parallel).collect();
     let n_rows: i128 = rows.iter().map(|a| axes.extent(*a)).product();
@@ -60,6 +75,16 @@ pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
         adjacent: is_gpu,
     };
     let mut list = Vec::new();
+    if let Some(down) = down {
+        for warps in SHARING.into_iter().filter(|_| is_gpu) {
+            for rows in TABLE_ROWS {
+                if rows * warps < 2 * axes.extent(down) {
+                    list.push(scan(Shape::Table { down, rows, warps }));
+                }
+            }
+        }
+        return list;
+    }
     if !is_contiguous(axes, axis) {
         let lane = rows.iter().rev().find(|a| is_contiguous(axes, **a));
         let lane = lane.or(rows.last()).copied().filter(|_| lanes > 1);
@@ -70,7 +95,12 @@ pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
     }
     let fits = |n: &i128| n * adjacent * lanes < 2 * axes.extent(axis);
     let vectors: Vec<i128> = vectors.iter().copied().filter(fits).collect();
-    let pieces = vectors.iter().map(|n| scan(Shape::Pieces { vectors: *n }));
+    let mut pieces = Vec::new();
+    for warps in SHARING.into_iter().filter(|n| is_gpu || *n == 1) {
+        for vectors in vectors.iter().copied().filter(|n| fits(&(n * warps))) {
+            pieces.push(scan(Shape::Pieces { vectors, warps }));
+        }
+    }
     let mut in_rows = Vec::new();
     for vectors in &vectors {
         for warps in WARPS {
@@ -91,25 +121,33 @@ pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
     list
 }
 
-/// The only iterator along which values depend on others, if all of these are running sums that may
-/// be regrouped.
-fn scanned(axes: &Axes) -> Option<usize> {
-    let mut along = None;
+/// The iterators along which values depend on others, if all of these are running sums that may be
+/// regrouped; otherwise none.
+fn scanned(axes: &Axes) -> Vec<usize> {
+    let mut found = Vec::new();
     for distance in axes
         .distances
         .iter()
         .filter(|d| d.e.iter().any(|e| *e != 0))
     {
-        let mut moved = (0..distance.e.len()).filter(|a| distance.e[*a] != 0);
-        let axis = moved.next()?;
-        let one = moved.next().is_none() && distance.e[axis].abs() == 1;
+        let moved = (0..distance.e.len()).filter(|a| distance.e[*a] != 0);
+        let moved: Vec<usize> = moved.collect();
         let regroups = axes.vars[distance.source].along == Along::Regroups;
         let own = distance.sink == distance.source;
-        if !one || !regroups || !own || *along.get_or_insert(axis) != axis {
-            return None;
+        match moved.as_slice() {
+            [axis] if distance.e[*axis].abs() == 1 && regroups && own => {
+                if !found.contains(axis) {
+                    found.push(*axis);
+                }
+            }
+            _ => return Vec::new(),
         }
     }
-    along.filter(|_| axes.sums.is_empty() && axes.rings.is_empty())
+    if axes.sums.is_empty() && axes.rings.is_empty() {
+        found
+    } else {
+        Vec::new()
+    }
 }
 
 /// Are neighbours along this iterator neighbouring elements of an input?
@@ -141,12 +179,52 @@ impl Scan {
                 blocks.push(NameExpr::name(outer));
                 lane = NameExpr::name(inner);
             }
-            Shape::Rows { vectors, .. } | Shape::Pieces { vectors } => {
+            Shape::Table {
+                down,
+                rows: own,
+                warps,
+            } => {
+                text.line(DirectiveKind::LookBack);
+                let names = |of: &str, outer: &str, inner: &str| {
+                    [format!("{outer}{of}"), format!("{inner}{of}")]
+                };
+                let below = axes.name(down);
+                let size = text.size(own * warps, false);
+                let (piece, mut inner) =
+                    text.tile_named(below, size, names(below, "p", "x"), None, false);
+                if warps > 1 {
+                    let size = text.size(own, false);
+                    let (w, r) = text.tile_named(&inner, size, names(below, "w", "r"), None, false);
+                    warp.push(NameExpr::name(w));
+                    inner = r;
+                }
+                let size = text.size(ADJACENT * lanes, true);
+                let (across, term) =
+                    text.tile_named(axis, size, names(axis, "p", "x"), None, false);
+                let size = text.size(ADJACENT, false);
+                let (l, k) = text.tile_named(&term, size, names(axis, "l", "r"), None, false);
+                lane = NameExpr::name(l);
+                registers = vec![NameExpr::name(inner), NameExpr::name(k)];
+                blocks.extend(rows.map(|a| NameExpr::name(axes.name(a))));
+                blocks.extend([NameExpr::name(piece), NameExpr::name(across)]);
+            }
+            Shape::Rows { vectors, .. } | Shape::Pieces { vectors, .. } => {
                 let adjacent = if self.adjacent { ADJACENT } else { 1 };
-                let size = text.size(vectors * adjacent * lanes, true);
                 let names =
                     |outer: &str, inner: &str| [format!("{outer}{axis}"), format!("{inner}{axis}")];
-                let (piece, whole) = text.tile_named(axis, size, names("p", "x"), None, false);
+                let of_warp = vectors * adjacent * lanes;
+                let sharing = match self.shape {
+                    Shape::Pieces { warps, .. } => warps,
+                    _ => 1,
+                };
+                let size = text.size(of_warp * sharing, true);
+                let (piece, mut whole) = text.tile_named(axis, size, names("p", "x"), None, false);
+                if sharing > 1 {
+                    let size = text.size(of_warp, true);
+                    let (w, rest) = text.tile_named(&whole, size, names("w", "z"), None, false);
+                    warp.push(NameExpr::name(w));
+                    whole = rest;
+                }
                 let size = text.size(adjacent * lanes, true);
                 let (vector, term) = text.tile_named(&whole, size, names("v", "y"), None, false);
                 let mut in_registers = vec![NameExpr::name(vector)];
@@ -200,10 +278,18 @@ impl Scan {
                 list.push(("registers", format!("{} {name}", vectors * adjacent)));
                 list.push(("warps", warps.to_string()));
             }
-            Shape::Pieces { vectors } => {
+            Shape::Pieces { vectors, warps } => {
                 list.push(("lanes", name.to_string()));
                 list.push(("registers", format!("{} {name}", vectors * adjacent)));
+                list.push(("warps", warps.to_string()));
                 list.push(("blocks", format!("look back along {name}")));
+            }
+            Shape::Table { down, rows, warps } => {
+                let down = axes.name(down);
+                list.push(("lanes", name.to_string()));
+                list.push(("registers", format!("{rows} {down} × {adjacent} {name}")));
+                list.push(("warps", warps.to_string()));
+                list.push(("blocks", format!("look back along {down} and {name}")));
             }
             Shape::Columns { lanes, terms } => {
                 list.push(("lanes", axes.name(lanes).to_string()));
