@@ -15,7 +15,6 @@ use systola_ir::form::{Atom, Cond, Form, Overflow, Poly, Rel};
 use systola_ir::target::Machine;
 
 use crate::decide::Decide;
-use crate::digits::gcd;
 
 /// max(lo) ≤ v < min(hi).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -343,7 +342,7 @@ impl<'a> Facts<'a> {
             } else if self.is_nonnegative(&f.neg().plus(-1)) {
                 Cond::Const(false)
             } else {
-                Cond::cmp(Rel::Ge, tightened(f), 0)
+                Cond::cmp(Rel::Ge, f, 0)
             }
         };
         match rel {
@@ -369,10 +368,10 @@ impl<'a> Facts<'a> {
                     (Some(equal), _) => Cond::Const(!equal),
                     // The form has one sign: an order comparison is cheaper to hoist and to
                     // combine.
-                    (None, Rel::Eq) if above => Cond::cmp(Rel::Ge, tightened(form.neg()), 0),
-                    (None, Rel::Eq) if below => Cond::cmp(Rel::Ge, tightened(form.clone()), 0),
-                    (None, _) if above => Cond::cmp(Rel::Ge, tightened(form.plus(-1)), 0),
-                    (None, _) if below => Cond::cmp(Rel::Ge, tightened(form.neg().plus(-1)), 0),
+                    (None, Rel::Eq) if above => Cond::cmp(Rel::Ge, form.neg(), 0),
+                    (None, Rel::Eq) if below => Cond::cmp(Rel::Ge, form.clone(), 0),
+                    (None, _) if above => Cond::cmp(Rel::Ge, form.plus(-1), 0),
+                    (None, _) if below => Cond::cmp(Rel::Ge, form.neg().plus(-1), 0),
                     (None, rel) => Cond::cmp(rel, form.clone(), 0),
                 }
             }
@@ -605,20 +604,6 @@ impl<'a> Facts<'a> {
         let answer = self.decide.is_empty(&cond, n_dims).unwrap_or(false);
         self.decided.borrow_mut().insert(cond, answer);
         answer
-    }
-}
-
-/// A form that is at least zero where this one is: a common divisor of the coefficients is dropped,
-/// and the constant rounded down.
-fn tightened(form: Form) -> Form {
-    let factors = form.terms().map(|(_, c)| c.as_constant());
-    let Some(divisor) = factors.reduce(|a, b| Some(gcd(a?, b?))).flatten() else {
-        return form;
-    };
-    let divisor = divisor.abs();
-    match form.constant_part().as_constant() {
-        Some(_) if divisor > 1 => form.floor_div(divisor),
-        _ => form,
     }
 }
 

@@ -248,14 +248,16 @@ fn lower_launch(
     Ok(program)
 }
 
-/// The array in which sums across warps are split into parts, if its blocks have warps then.
+/// The array in which sums across warps are split into parts, if its blocks have warps then. On
+/// OpenCL devices one warp computes such a sum: random ones that were split made a driver of CPUs
+/// write beyond its memory, for a reason that is not known.
 fn warps_apart(
     array: &Array,
     decide: &Decide,
     slots: &Slots,
     machine: &Machine,
 ) -> Result<Option<(Array, Partition, Vec<SplitChain>)>, Failure> {
-    if machine.threads.is_none() {
+    if machine.target != Target::Cuda {
         return Ok(None);
     }
     let Some((array, chains)) = with_warp_parts(array, decide, slots)? else {
