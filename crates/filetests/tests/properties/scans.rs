@@ -13,7 +13,7 @@ use systola_ir::{Diagnostic, RegId, ValueId};
 
 use crate::values::inputs;
 
-const SYSTEMS: [(&str, &str); 7] = [
+const SYSTEMS: [(&str, &str); 9] = [
     ("up", "var S: i32 = scan(+, i, x[i]);"),
     (
         "down",
@@ -30,6 +30,15 @@ const SYSTEMS: [(&str, &str); 7] = [
     (
         "two in turn",
         "var S: i32 = select(i < 2, x[i], S(i - 2) + x[i]);",
+    ),
+    (
+        "two terms",
+        "var S: i32 reorderable = select(i == 0, x[i], S(i - 1) + x[i] + 3 * x[i]);",
+    ),
+    (
+        "one of two terms",
+        "var S: i32 reorderable = select(i == 0, x[i],
+             max(select(i % 3 == 0, max(S(i - 1), 2 * x[i]), max(S(i - 1), -x[i])), x[i] - 7));",
     ),
     ("the first", "var S: i32 = select(i == 0, x[0], S(i - 1));"),
     (
@@ -222,7 +231,8 @@ fn warps_share_a_sum() {
                 };
                 let text = text(declarations, &format!("{across}{mapping}{broadcast}"));
                 let (module, lowered) = lowered(&text, &Machine::cuda());
-                let begins_once = ["up", "down", "pairs"].contains(&name);
+                let begins_once =
+                    ["up", "down", "pairs", "two terms", "one of two terms"].contains(&name);
                 let Ok(program) = lowered else {
                     assert!(!begins_once, "{name}, {way}, {across}");
                     continue;
@@ -248,7 +258,7 @@ fn warps_share_a_sum() {
             }
         }
     }
-    assert_eq!(shared, 18);
+    assert_eq!(shared, 30);
     assert!(others > 16, "{others}");
 }
 

@@ -12,7 +12,7 @@ use systola_ir::{DimId, InputId, PortId, Span, Type, VarId};
 use crate::failure::Failure;
 use crate::localise::{combine, shift_form};
 use crate::split_sums::{Chain, Split};
-use crate::storage::chains::{Joins, mentions, sides};
+use crate::storage::chains::{Joins, is_sum_so_far, mentions, sides};
 use crate::storage::queues::scalars;
 
 /// The arrays between the kernels, with an element for every part of a chain.
@@ -286,30 +286,6 @@ impl Chain {
         domain.and(port.when.clone()).and(link.guard.clone())
     }
 
-    /// The condition under which a body reads the sum of another block or warp.
-    pub(super) fn entered(&self, array: &Array, body: &Expr) -> Cond {
-        match body {
-            Expr::Guard {
-                cond,
-                then,
-                otherwise,
-            } => {
-                let there = cond.clone().and(self.entered(array, then));
-                match otherwise {
-                    None => there,
-                    Some(otherwise) => {
-                        let elsewhere = self.entered(array, otherwise);
-                        Cond::Or(vec![there, cond.clone().negate().and(elsewhere)])
-                    }
-                }
-            }
-            other => match sides(other, self.joins, &self.ports) {
-                Some((sum, ..)) => self.enters(array, sum),
-                None => Cond::Const(false),
-            },
-        }
-    }
-
     /// The body with the term alone where the chain enters a block or warp.
     pub(super) fn begun_in_each_block(&self, array: &Array, body: &Expr) -> Expr {
         if !mentions(body, &self.ports) {
@@ -329,14 +305,39 @@ impl Chain {
                     .map(|e| Box::new(self.begun_in_each_block(array, e))),
             };
         }
-        let Some((sum, term, _)) = sides(body, self.joins, &self.ports) else {
+        let Some((sum, term, sum_first)) = sides(body, self.joins, &self.ports) else {
             return body.clone();
         };
-        Expr::guard(self.enters(array, sum), term.clone(), body.clone())
+        if is_sum_so_far(sum, &self.ports) {
+            return Expr::guard(self.entered(array, sum), term.clone(), body.clone());
+        }
+        let Joins::Term(op) = self.joins else {
+            unreachable!("a chain of terms")
+        };
+        // A sum of several terms: the first of them begins it.
+        let join = |sum: Expr| match sum_first {
+            true => combine(op, sum, term.clone()),
+            false => combine(op, term.clone(), sum),
+        };
+        match sum {
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let branch = |e: &Expr| Box::new(self.begun_in_each_block(array, &join(e.clone())));
+                Expr::Guard {
+                    cond: cond.clone(),
+                    then: branch(then),
+                    otherwise: otherwise.as_deref().map(branch),
+                }
+            }
+            sum => join(self.begun_in_each_block(array, sum)),
+        }
     }
 
     /// The condition under which the sum so far comes from another block or warp.
-    fn enters(&self, array: &Array, sum: &Expr) -> Cond {
+    pub(super) fn entered(&self, array: &Array, sum: &Expr) -> Cond {
         match sum {
             Expr::Port(port) if self.ports.contains(port) => {
                 let links = array.port(*port).links.iter();
@@ -351,16 +352,19 @@ impl Chain {
                 then,
                 otherwise,
             } => {
-                let there = cond.clone().and(self.enters(array, then));
+                let there = cond.clone().and(self.entered(array, then));
                 match otherwise {
                     None => there,
                     Some(otherwise) => {
-                        let elsewhere = cond.clone().negate().and(self.enters(array, otherwise));
+                        let elsewhere = cond.clone().negate().and(self.entered(array, otherwise));
                         Cond::Or(vec![there, elsewhere])
                     }
                 }
             }
-            _ => Cond::Const(false),
+            other => match sides(other, self.joins, &self.ports) {
+                Some((sum, ..)) => self.entered(array, sum),
+                None => Cond::Const(false),
+            },
         }
     }
 }

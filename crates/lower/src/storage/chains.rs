@@ -271,7 +271,8 @@ fn is_chain(expr: &Expr, joins: Joins, ports: &[PortId]) -> bool {
     }
 }
 
-fn is_sum_so_far(expr: &Expr, ports: &[PortId]) -> bool {
+/// Is the expression the sum so far, or a choice between such sums and what begins one?
+pub fn is_sum_so_far(expr: &Expr, ports: &[PortId]) -> bool {
     match expr {
         Expr::Port(_) => true,
         Expr::Guard {
