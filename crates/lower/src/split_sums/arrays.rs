@@ -314,25 +314,11 @@ impl Chain {
         let Joins::Term(op) = self.joins else {
             unreachable!("a chain of terms")
         };
-        // A sum of several terms: the first of them begins it.
-        let join = |sum: Expr| match sum_first {
-            true => combine(op, sum, term.clone()),
-            false => combine(op, term.clone(), sum),
-        };
-        match sum {
-            Expr::Guard {
-                cond,
-                then,
-                otherwise,
-            } => {
-                let branch = |e: &Expr| Box::new(self.begun_in_each_block(array, &join(e.clone())));
-                Expr::Guard {
-                    cond: cond.clone(),
-                    then: branch(then),
-                    otherwise: otherwise.as_deref().map(branch),
-                }
-            }
-            sum => join(self.begun_in_each_block(array, sum)),
+        // Of several terms, the first begins the sum.
+        let begun = self.begun_in_each_block(array, sum);
+        match sum_first {
+            true => combine(op, begun, term.clone()),
+            false => combine(op, term.clone(), begun),
         }
     }
 
