@@ -35,8 +35,8 @@ const CHECKS = ['check', 'trust', 'auto'];
 
 /** Words that begin a directive, and may be the name before the `.` of a primitive too. */
 const DIRECTIVES = [
-  ...PLACES, ...TIMES, ...CHECKS, 'tile', 'forward', 'read', 'sum', 'broadcast', 'transfer',
-  'unroll', 'reverse', 'flags', 'look_back', 'func',
+  ...PLACES, ...TIMES, ...CHECKS, 'tile', 'space', 'align', 'forward', 'read', 'sum', 'broadcast',
+  'transfer', 'unroll', 'reverse', 'flags', 'look_back', 'func',
 ];
 
 /** Binary operators, the loosest first. */
@@ -166,9 +166,10 @@ module.exports = grammar({
     ),
 
     variable_declaration: $ => seq(
-      'var', field('name', $.identifier), ':', field('type', $._type), optional($.law),
-      optional($.on_clause), '=', field('value', $._body), ';',
+      'var', field('name', $.identifier), optional($.own_iterators), ':',
+      field('type', $._type), optional($.law), optional($.on_clause), '=', field('value', $._body), ';',
     ),
+    own_iterators: $ => seq('(', list($.iterator), ')'),
     on_clause: $ => seq('on', list1($.expression)),
 
     output_declaration: $ => seq(
@@ -243,8 +244,8 @@ module.exports = grammar({
     // Mappings
 
     directive: $ => choice(
-      $.place, $.time, $.tile, $.when, $.forward, $.read, $.sum, $.broadcast, $.transfer, $.unroll,
-      $.check, $.reverse, $.flags, $.look_back, $.func, $.primitives,
+      $.place, $.time, $.tile, $.when, $.space, $.align, $.forward, $.read, $.sum, $.broadcast,
+      $.transfer, $.unroll, $.check, $.reverse, $.flags, $.look_back, $.func, $.primitives,
     ),
 
     place: $ => seq(field('level', alias(choice(...PLACES), $.level)), '=', field('forms', $._forms), ';'),
@@ -267,6 +268,11 @@ module.exports = grammar({
       'when', field('condition', $.expression), field('body', $.mapping_body), optional(';'),
     ),
 
+    space: $ => seq('space', $.names, ';'),
+    align: $ => seq(
+      'align', field('variable', $.identifier), field('iterators', $.names), '->',
+      field('forms', $._forms), ';',
+    ),
     forward: $ => seq(
       'forward', field('input', $.identifier), 'along', field('along', $._forms), ';',
     ),

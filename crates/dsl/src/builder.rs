@@ -275,6 +275,12 @@ impl VarDecl {
         self
     }
 
+    /// `var X(i in 0..N): …`: gives it iterators of its own.
+    pub fn over<R: Into<Range>>(&mut self, ranges: impl IntoIterator<Item = R>) -> &mut Self {
+        self.0.own = Some(ranges.into_iter().map(|range| range.into().0).collect());
+        self
+    }
+
     /// `on cond`: restricts the points at which the variable has a value.
     pub fn on(&mut self, cond: impl Into<Expr>) -> &mut Self {
         self.0.on.push(cond.into().0);

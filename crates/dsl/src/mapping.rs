@@ -181,7 +181,30 @@ impl MappingBuilder {
         }
     }
 
+    /// `space (k, i, j);`
+    pub fn space(&mut self, dims: impl IntoIterator<Item = impl AsName>) -> &mut Self {
+        let dims = dims.into_iter().map(|dim| dim.as_name()).collect();
+        self.push(DirectiveKind::Space { dims });
+        self
+    }
+
+    /// `align V (i, j) -> (i + j, i);`
+    #[track_caller]
+    pub fn align(
+        &mut self,
+        var: impl AsName,
+        dims: impl IntoIterator<Item = impl AsName>,
+        forms: impl List,
+    ) -> &mut Self {
+        let var = var.as_name();
+        let dims = dims.into_iter().map(|dim| dim.as_name()).collect();
+        let forms = self.forms(forms);
+        self.push(DirectiveKind::Align { var, dims, forms });
+        self
+    }
+
     /// `forward x along (-1, 1);`
+    #[track_caller]
     pub fn forward(&mut self, input: impl AsName, along: impl List) -> &mut Self {
         let along = self.forms(along);
         self.push(DirectiveKind::Forward {

@@ -111,6 +111,11 @@ impl Layout {
         }
     }
 
+    /// The number of coordinates of a point.
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
     pub(crate) fn bytes(&self, ty: &Type) -> u64 {
         let per_slot = 1 + width(ty);
         let hashed = if self.hashed.is_some() {

@@ -4,12 +4,13 @@
 //! chain of dependences may be as long as memory allows, and cycles are detected. A `scan` becomes
 //! a hidden equation that adds one term to the previous value.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use systola_ir::codes::run;
 use systola_ir::system::{Combine, System};
-use systola_ir::{Diagnostic, Span, Type};
+use systola_ir::{Diagnostic, Span, Type, VarId};
 
 use crate::code::{Code, Env, Frame, Library, MOST_TERMS, Need, Read, Reads, ScanPlan, Stop};
 use crate::compare::Expected;
@@ -139,7 +140,8 @@ struct Equation {
 #[derive(Clone, Copy)]
 enum Owner {
     Var(usize),
-    Output(usize),
+    /// A write of an output.
+    Output(usize, usize),
 }
 
 #[derive(Clone, Copy)]
@@ -222,9 +224,8 @@ impl Reads for View<'_> {
     }
 
     fn scan(&mut self, scan: usize, point: &[i64]) -> Result<Value, Stop> {
-        let point = &point[..self.system.dims.len().min(point.len())];
         let known = self.memos.get(scan).and_then(|memo| {
-            let (slot, state) = memo.find(point)?;
+            let (slot, state) = memo.find(&point[..memo.layout.rank().min(point.len())])?;
             (state == State::Known).then(|| memo.get(slot)).flatten()
         });
         known.ok_or(Stop::Undefined)
@@ -271,8 +272,8 @@ impl<'a> Machine<'a> {
     /// Compiles all equations and lays out their memo tables.
     fn compile(&mut self) -> Result<(), Diagnostic> {
         let system = self.env.system;
+        let params = self.env.params;
         let mut tables = Tables {
-            env: self.env,
             limit: self.memory_limit,
             lazy: self.values_left.is_some(),
             known: Vec::new(),
@@ -281,14 +282,24 @@ impl<'a> Machine<'a> {
         let mut owners = Vec::new();
         let first = system.vars.len();
         for (n, var) in system.vars.iter().enumerate() {
-            let table = tables.of(&var.on, var.span)?;
+            let seen = &*system.around(VarId::from(n));
+            let env = Env {
+                system: seen,
+                params,
+            };
+            // The domain around a variable with iterators of its own has its conditions already.
+            let on = match var.own {
+                None => var.on.as_slice(),
+                Some(_) => &[],
+            };
+            let table = tables.of(env, on, var.span)?;
             let scans = ScanPlan {
                 pending: &mut pending,
                 first,
                 domain: table.scan_domain.clone(),
             };
-            let code = Code::compile_equation(&var.body, self.env, &self.library, var.span, scans)?;
-            owners.resize_with(pending.len(), || (Owner::Var(n), var.on.as_slice()));
+            let code = Code::compile_equation(&var.body, env, &self.library, var.span, scans)?;
+            owners.resize_with(pending.len(), || (Owner::Var(n), on));
             self.equations.push(Equation {
                 code,
                 step: None,
@@ -299,7 +310,12 @@ impl<'a> Machine<'a> {
         for (n, output) in system.outputs.iter().enumerate() {
             let mut codes = Vec::new();
             for write in &output.writes {
-                let table = tables.of(&[], output.span)?;
+                let seen = &*system.around_write(write);
+                let env = Env {
+                    system: seen,
+                    params,
+                };
+                let table = tables.of(env, &[], output.span)?;
                 let scans = ScanPlan {
                     pending: &mut pending,
                     first,
@@ -308,12 +324,13 @@ impl<'a> Machine<'a> {
                 let (value, span) = (&write.value, write.span);
                 codes.push(Code::compile_equation(
                     value,
-                    self.env,
+                    env,
                     &self.library,
                     span,
                     scans,
                 )?);
-                owners.resize_with(pending.len(), || (Owner::Output(n), [].as_slice()));
+                let owner = Owner::Output(n, codes.len() - 1);
+                owners.resize_with(pending.len(), || (owner, [].as_slice()));
             }
             self.writes.push(codes);
         }
@@ -323,14 +340,18 @@ impl<'a> Machine<'a> {
             let mut nested = Vec::new();
             let (owner, on) = owners[done];
             let scan = &pending[done];
-            let table = tables.of(on, scan.span)?;
+            let seen = &*self.around(owner);
+            let env = Env {
+                system: seen,
+                params,
+            };
+            let table = tables.of(env, on, scan.span)?;
             let scans = ScanPlan {
                 pending: &mut nested,
                 first: first + pending.len(),
                 domain: table.scan_domain.clone(),
             };
-            let code =
-                Code::compile_equation(&scan.body, self.env, &self.library, scan.span, scans)?;
+            let code = Code::compile_equation(&scan.body, env, &self.library, scan.span, scans)?;
             let step = Some((scan.op, scan.dim));
             let (ty, span) = (scan.ty.clone(), scan.span);
             self.equations.push(Equation { code, step, owner });
@@ -340,6 +361,15 @@ impl<'a> Machine<'a> {
             done += 1;
         }
         Ok(())
+    }
+
+    /// The system as the owner of an equation sees it.
+    fn around(&self, owner: Owner) -> Cow<'a, System> {
+        let system = self.env.system;
+        match owner {
+            Owner::Var(n) => system.around(VarId::from(n)),
+            Owner::Output(n, w) => system.around_write(&system.outputs[n].writes[w]),
+        }
     }
 
     fn remember(&mut self, table: &Table, ty: Type, span: Span) -> Result<(), Diagnostic> {
@@ -404,6 +434,7 @@ impl<'a> Machine<'a> {
             if !is_open {
                 continue;
             }
+            self.point.resize(self.memos[n].layout.rank(), 0);
             self.memos[n].layout.point(slot, &mut self.point);
             if task.phase == Phase::Visit {
                 self.memos[n].set_state(slot, State::Waiting);
@@ -454,7 +485,7 @@ impl<'a> Machine<'a> {
                     (var.index(), slot, state, span)
                 }
                 Need::Scan { scan, point } => {
-                    let point = &point[..system.dims.len()];
+                    let point = &point[..memos[scan].layout.rank()];
                     match memos[scan].find(point) {
                         Some((slot, state)) => (scan, slot, state, Span::NONE),
                         None => return Ok(()),

@@ -334,6 +334,7 @@ impl Array {
                     name: cell.name.clone(),
                     ty: cell.ty.clone(),
                     law: Law::Fixed,
+                    own: None,
                     on: Vec::new(),
                     body: cell.body.clone(),
                     span: cell.span,

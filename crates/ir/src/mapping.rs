@@ -116,6 +116,16 @@ pub enum DirectiveKind {
         cond: NameCond,
         directives: Vec<Directive>,
     },
+    /// `space (k, i, j)`: the iterators of the common index space, if they are not those of the
+    /// system.
+    Space { dims: Vec<Name> },
+    /// `align F (i, j) -> (i + j, i, j)`: the point of the common space at which each value of a
+    /// variable is computed. The names stand for the iterators of the variable.
+    Align {
+        var: Name,
+        dims: Vec<Name>,
+        forms: Vec<NameExpr>,
+    },
     /// `forward x along (-1, 1)`: the input is read once and passed on from z − e to z.
     Forward { input: Name, along: Vec<NameExpr> },
     /// `read x`: every point reads the input itself; the default.

@@ -5,15 +5,21 @@
 //! which gives its value at every point z of its domain:
 //!
 //! ```text
-//! V(z) = f( U(z - e), ..., in[A z + b], ..., iterators, parameters )
+//! V(z) = f( U(z - e), ..., W(C z + d), ..., in[A z + b], ..., iterators, parameters )
 //! ```
 //!
+//! A variable has a value at each point of the index space, or at points of iterators of its own.
+//!
 //! The meaning is mathematical: a value is what its equation says, whatever the order of
-//! evaluation. References to variables must be uniform (e does not depend on z; it may be an
-//! expression in the parameters, `1 - N`); references to inputs are quasi-affine. A guard without
-//! an `else` leaves the value *undefined* where the guard does not hold. Reading an undefined
-//! value, or one outside its variable's domain, is an error, which is reported with the first such
-//! point.
+//! evaluation. References to variables and to inputs are quasi-affine in the point. A reference is
+//! *uniform* if it is at the same distance e from every point that reads it; e may be an expression
+//! in the parameters, `1 - N`. A guard without an `else` leaves the value *undefined* where the
+//! guard does not hold. Reading an undefined value, or one outside its variable's domain, is an
+//! error, which is reported with the first such point.
+//!
+//! Iterators are numbered within an equation: those of its point first, then those that sums of the
+//! system bind. [`System::around`] is a system as one of its variables sees it, in which the point
+//! of that variable is a point of the index space.
 //!
 //! `reduce(op, dims, f)` combines f over all points of fresh iterators in an unspecified order; the
 //! mapping chooses the order (serialisation). `scan(op, dim, f)` is the inclusive prefix along one
@@ -21,6 +27,8 @@
 //! needed, or forwarded along a direction of reuse (localisation).
 //!
 //! Several systems make a [`Program`]: the outputs of one feed the inputs of another.
+
+use std::borrow::Cow;
 
 use crate::diag::Diagnostic;
 use crate::form::{Cond, Form, Overflow, Poly};
@@ -58,8 +66,8 @@ pub struct System {
     pub dims: Vec<Dim>,
     /// Conditions on the points, in addition to the ranges of `dims`.
     pub domain: Vec<Cond>,
-    /// The iterators bound by `reduce`; the one at position n has the id `dims.len() + n`, and
-    /// each belongs to exactly one `reduce`.
+    /// The iterators bound by `reduce`; each belongs to exactly one `reduce`. In an equation, the
+    /// one at position n has the id `arity + n`, with the arity of the variable.
     pub bound: Vec<Dim>,
     pub consts: Vec<Const>,
     pub inputs: Vec<Input>,
@@ -163,7 +171,10 @@ pub struct Var {
     pub ty: Type,
     /// What the user promises about the equation, if it is an accumulation.
     pub law: Law,
-    /// Conditions on its points, in addition to the domain of the system (`on k == K-1`).
+    /// Its own iterators, `F(i, j)`; without them it lives in the index space.
+    pub own: Option<Vec<Dim>>,
+    /// Conditions on its points, in addition to the domain of the system or the ranges of its own
+    /// iterators (`on k == K-1`).
     pub on: Vec<Cond>,
     pub body: Expr,
     pub span: Span,
@@ -181,10 +192,12 @@ pub struct Output {
     pub span: Span,
 }
 
-/// `value at [index] when guard`: at each point of the domain where the guard holds, the element
+/// `value at [index] when guard`: at each point of a domain where the guard holds, the element
 /// `index` of the output becomes the value, which may read variables at that same point only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
+    /// The variable whose iterators and domain it has; without it, those of the index space.
+    pub of: Option<VarId>,
     pub value: Expr,
     pub index: Vec<Form>,
     pub when: Cond,
@@ -208,7 +221,7 @@ pub enum Expr {
     /// A parameter as a value, an i64.
     Param(ParamId),
     Local(LocalId),
-    /// The value of a variable at another point of the index space; one form per iterator.
+    /// The value of a variable at another point; one form for each of its iterators.
     Var {
         var: VarId,
         index: Vec<Form>,
@@ -347,25 +360,72 @@ impl System {
             .collect()
     }
 
-    /// All conditions on a point of the index space: ranges, then `domain`. Without the context.
-    pub fn domain_cond(&self) -> Cond {
-        let ranges = self
-            .dims
-            .iter()
-            .enumerate()
-            .filter_map(|(n, dim)| range_cond(DimId::from(n), dim));
-        ranges
-            .chain(self.domain.iter().cloned())
-            .fold(Cond::TRUE, Cond::and)
+    /// Is it the value of the variable at the point itself, which its name alone denotes?
+    pub fn is_here(&self, var: VarId, index: &[Form]) -> bool {
+        let dims = self.dims_of(var);
+        let names = |dims: &[Dim]| dims.iter().map(|d| d.name.clone()).collect::<Vec<_>>();
+        index == self.identity_index() && names(dims) == names(&self.dims)
     }
 
-    /// The domain of a variable.
+    /// All conditions on a point of the index space: ranges, then `domain`. Without the context.
+    pub fn domain_cond(&self) -> Cond {
+        let domain = self.domain.iter().cloned();
+        domain.fold(ranges_cond(&self.dims), Cond::and)
+    }
+
+    /// The domain of a variable, over its iterators.
     pub fn var_domain(&self, var: VarId) -> Cond {
-        self.vars[var.index()]
-            .on
-            .iter()
-            .cloned()
-            .fold(self.domain_cond(), Cond::and)
+        let var = &self.vars[var.index()];
+        let base = match &var.own {
+            None => self.domain_cond(),
+            Some(dims) => ranges_cond(dims),
+        };
+        var.on.iter().cloned().fold(base, Cond::and)
+    }
+
+    /// The iterators of a variable.
+    pub fn dims_of(&self, var: VarId) -> &[Dim] {
+        self.vars[var.index()].own.as_ref().unwrap_or(&self.dims)
+    }
+
+    /// The number of iterators of a variable.
+    pub fn arity(&self, var: VarId) -> usize {
+        self.dims_of(var).len()
+    }
+
+    /// The names of the iterators of a variable.
+    pub fn names_of(&self, var: VarId) -> Vec<String> {
+        let dims = self.dims_of(var).iter();
+        dims.map(|d| d.name.clone()).collect()
+    }
+
+    /// Do all variables live in the index space?
+    pub fn has_one_space(&self) -> bool {
+        self.vars.iter().all(|var| var.own.is_none())
+    }
+
+    /// The system as a variable sees it: the index space is the domain of the variable, if that has
+    /// iterators of its own, and all others have theirs.
+    pub fn around(&self, var: VarId) -> Cow<'_, System> {
+        let Some(dims) = &self.vars[var.index()].own else {
+            return Cow::Borrowed(self);
+        };
+        let mut seen = self.clone();
+        for other in seen.vars.iter_mut().filter(|v| v.own.is_none()) {
+            other.own = Some(self.dims.clone());
+            other.on.splice(0..0, self.domain.iter().cloned());
+        }
+        seen.dims.clone_from(dims);
+        seen.domain.clone_from(&self.vars[var.index()].on);
+        Cow::Owned(seen)
+    }
+
+    /// The system as a write of an output sees it.
+    pub fn around_write(&self, write: &Write) -> Cow<'_, System> {
+        match write.of {
+            None => Cow::Borrowed(self),
+            Some(var) => self.around(var),
+        }
     }
 
     pub fn context_cond(&self) -> Cond {
@@ -400,6 +460,13 @@ fn range_cond(d: DimId, dim: &Dim) -> Option<Cond> {
     use crate::form::Rel;
     let (lo, hi) = dim.range.as_ref()?;
     Some(Cond::cmp(Rel::Le, lo.clone(), d).and(Cond::cmp(Rel::Lt, d, hi.clone())))
+}
+
+/// The ranges of all iterators of a space.
+fn ranges_cond(dims: &[Dim]) -> Cond {
+    let dims = dims.iter().enumerate();
+    let ranges = dims.filter_map(|(n, dim)| range_cond(DimId::from(n), dim));
+    ranges.fold(Cond::TRUE, Cond::and)
 }
 
 /// The same index list, shifted by −e.

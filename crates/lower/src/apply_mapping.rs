@@ -14,6 +14,7 @@ use systola_ir::system::{Expr, System};
 use systola_ir::{Diagnostic, DimId, PortId, Span, VarId};
 
 use crate::decide::Decide;
+use crate::dependences::reference;
 use crate::difference::amounts;
 use crate::failure::Failure;
 use crate::localise::{Localised, shift_form};
@@ -217,12 +218,16 @@ impl Build<'_> {
             Expr::Var { var, index, span } => {
                 let Some(distance) = self.system.distance(index) else {
                     return Err(Failure::Refused(vec![Diagnostic::new(
-                        &systola_ir::codes::system::NOT_UNIFORM,
+                        &systola_ir::codes::limits::AFFINE_LINK,
                         *span,
                         format!(
-                            "`{}` is read at a point whose distance is not constant",
-                            self.system.vars[var.index()].name
+                            "{} is read at a distance that changes from point to point",
+                            reference(self.system, *var, index)
                         ),
+                    )
+                    .help(
+                        "`--target system` computes it; to make an array of it, pass the value from neighbour to neighbour with a \
+                         variable of its own, or align the variables so that the distance is constant",
                     )]));
                 };
                 let when = self.expand_cond(when)?;

@@ -1,21 +1,21 @@
 //! Is the system well formed? Each check holds for all sizes at once; a refusal shows the first
 //! offending point.
 //!
-//! The checks: the context admits some sizes; domain and reductions are finite; references are
-//! uniform; every value is defined where it is read; inputs are read and outputs written inside
-//! their axes, and each element of an output exactly once; the equations of one point have an
-//! order; no value depends on itself (Karp, Miller and Winograd). A condition with products of
+//! The checks: the context admits some sizes; domain and reductions are finite; every value is
+//! defined where it is read; inputs are read and outputs written inside their axes, and each element
+//! of an output exactly once; no value depends on itself (Karp, Miller and Winograd for uniform
+//! references, a schedule for affine ones). A condition with products of
 //! parameters is outside Presburger arithmetic. It is decided at the given sizes; without sizes a
 //! diagnostic says that it is undecided.
 
 use systola_ir::codes::limits;
 use systola_ir::diag::{Diagnostic, Kind};
-use systola_ir::form::{Cond, Form, Overflow, Rel};
-use systola_ir::id::ParamId;
+use systola_ir::form::Overflow;
 use systola_ir::sets::SetError;
 use systola_ir::span::Span;
-use systola_ir::system::{Axis, Batch, Dim, System, map_forms};
+use systola_ir::system::System;
 
+mod affine_order;
 mod defined;
 mod domain;
 mod expansion;
@@ -28,6 +28,7 @@ pub use order::body_order;
 
 use crate::dependences::{dependences, overflow};
 use crate::schedulable::schedulable;
+use crate::specialise::fix;
 use view::View;
 
 /// Every mistake in the system; `sizes` has one value for each parameter.
@@ -54,13 +55,6 @@ pub fn check_system(system: &System, sizes: Option<&[i128]>) -> Vec<Diagnostic> 
     if !checker.found.is_empty() {
         return checker.found;
     }
-    let uniform = match dependences(system) {
-        Ok(_) => true,
-        Err(diagnostics) => {
-            checker.found.extend(diagnostics);
-            false
-        }
-    };
     for n in 0..checker.view.reads.len() {
         let span = checker.view.reads[n].span;
         checker.ask(span, |view| defined::read(view, n));
@@ -68,8 +62,11 @@ pub fn check_system(system: &System, sizes: Option<&[i128]>) -> Vec<Diagnostic> 
     for output in 0..system.outputs.len() {
         checker.output(system, output);
     }
-    if uniform {
+    if dependences(system).is_some() {
         checker.computable(sizes);
+    } else if checker.found.is_empty() {
+        let order = |view: &View| affine_order::affine_order(view, sizes);
+        checker.ask(system.span, order);
     }
     checker.found
 }
@@ -88,7 +85,8 @@ impl<'a> Checker<'a> {
         let fixed = match sizes {
             None => None,
             Some(sizes) => {
-                let mut fixed = View::new(at_sizes(system, sizes)?)?;
+                let sizes: Vec<Option<i128>> = sizes.iter().copied().map(Some).collect();
+                let mut fixed = View::new(fix(system, &sizes)?)?;
                 // Messages show what the user wrote: `x[N*i + j]`, not `x[7*i + j]`.
                 for (read, original) in fixed.reads.iter_mut().zip(&view.reads) {
                     read.written.clone_from(&original.written);
@@ -189,66 +187,4 @@ pub(crate) fn limitation(system: &System, span: Span, error: &SetError) -> Diagn
         SetError::Affine(error) => Diagnostic::new(&limits::TOO_COMPLEX, span, error.to_string())
             .help("give the sizes with `--set`, or simplify the conditions"),
     }
-}
-
-/// The system with numbers in place of its parameters. They stay declared, and the context fixes
-/// them.
-fn at_sizes(system: &System, sizes: &[i128]) -> Result<System, Overflow> {
-    let form = |form: &Form| form.fix_params(&|p| sizes.get(p.index()).copied());
-    let conds = |list: &[Cond]| {
-        list.iter()
-            .map(|c| c.map(&form))
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let range = |(lo, hi): &(Form, Form)| Ok((form(lo)?, form(hi)?));
-    let dims = |list: &[Dim]| {
-        list.iter()
-            .map(|dim| {
-                Ok(Dim {
-                    range: dim.range.as_ref().map(range).transpose()?,
-                    ..dim.clone()
-                })
-            })
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let axes = |list: &mut Vec<Axis>| -> Result<(), Overflow> {
-        for axis in list {
-            axis.lo = form(&axis.lo)?;
-            axis.hi = form(&axis.hi)?;
-        }
-        Ok(())
-    };
-    let mut fixed = system.clone();
-    fixed.context = conds(&system.context)?;
-    for (n, size) in sizes.iter().enumerate().take(system.params.len()) {
-        fixed
-            .context
-            .push(Cond::cmp(Rel::Eq, ParamId::from(n), *size));
-    }
-    fixed.batch = match &system.batch {
-        Some(batch) => Some(Batch {
-            range: range(&batch.range)?,
-            ..batch.clone()
-        }),
-        None => None,
-    };
-    fixed.dims = dims(&system.dims)?;
-    fixed.bound = dims(&system.bound)?;
-    fixed.domain = conds(&system.domain)?;
-    for input in &mut fixed.inputs {
-        axes(&mut input.axes)?;
-    }
-    for var in &mut fixed.vars {
-        var.on = conds(&var.on)?;
-        var.body = map_forms(&var.body, &form)?;
-    }
-    for output in &mut fixed.outputs {
-        axes(&mut output.axes)?;
-        for write in &mut output.writes {
-            write.value = map_forms(&write.value, &form)?;
-            write.index = write.index.iter().map(form).collect::<Result<_, _>>()?;
-            write.when = write.when.map(&form)?;
-        }
-    }
-    Ok(fixed)
 }

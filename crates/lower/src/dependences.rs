@@ -5,7 +5,7 @@
 //! stencil); it gives one dependence for each of their values. A distance is taken over the points
 //! at which the reference is read ([`crate::uniform`]).
 
-use systola_ir::codes::{limits, system as codes};
+use systola_ir::codes::limits;
 use systola_ir::diag::Diagnostic;
 use systola_ir::form::{Cond, Form, Overflow, Poly};
 use systola_ir::id::{DimId, InputId, VarId};
@@ -44,40 +44,36 @@ pub struct InputRead {
 /// At most this many distances of one window are listed.
 const MAX_WINDOW: i128 = 4096;
 
-pub fn dependences(system: &System) -> Result<Vec<Dependence>, Vec<Diagnostic>> {
+/// The dependences of a system with one index space whose references are uniform; `None` for others.
+pub fn dependences(system: &System) -> Option<Vec<Dependence>> {
+    if !system.has_one_space() {
+        return None;
+    }
     let mut all = Vec::new();
-    let mut errors = Vec::new();
+    let mut uniform = true;
     for n in 0..system.vars.len() {
         let sink = VarId::from(n);
         let domain = system.var_domain(sink);
         let result = walk_equation(system, sink, &mut |expr, site| {
             if let Expr::Var { var, index, span } = expr {
-                let distances = distances(system, &domain, site, *var, index, *span);
-                match distances {
-                    Ok(list) => {
-                        all.extend(list.into_iter().map(|(distance, when, window)| Dependence {
-                            sink,
-                            source: *var,
-                            distance,
-                            when,
-                            window,
-                            span: *span,
-                        }))
-                    }
-                    Err(diagnostic) => errors.push(*diagnostic),
-                }
+                let Some(list) = distances(system, &domain, site, index)? else {
+                    uniform = false;
+                    return Ok(());
+                };
+                all.extend(list.into_iter().map(|(distance, when, window)| Dependence {
+                    sink,
+                    source: *var,
+                    distance,
+                    when,
+                    window,
+                    span: *span,
+                }));
             }
             Ok(())
         });
-        if let Err(Overflow) = result {
-            errors.push(overflow(system.vars[n].span));
-        }
+        uniform &= result.is_ok();
     }
-    if errors.is_empty() {
-        Ok(all)
-    } else {
-        Err(errors)
-    }
+    uniform.then_some(all)
 }
 
 pub fn input_reads(system: &System) -> Vec<InputRead> {
@@ -265,15 +261,14 @@ pub(crate) fn walk(
 
 type Distances = Vec<(Vec<Poly>, Cond, bool)>;
 
-/// The distances of one reference, each with its guard and whether it belongs to a window.
+/// The distances of one reference, each with its guard and whether it belongs to a window; `None` if
+/// one of them changes from point to point.
 fn distances(
     system: &System,
     domain: &Cond,
     site: &Site,
-    source: VarId,
     index: &[Form],
-    span: Span,
-) -> Result<Distances, Box<Diagnostic>> {
+) -> Result<Option<Distances>, Overflow> {
     let n_dims = system.dims.len();
     let used: Vec<DimId> = {
         let mut used: Vec<DimId> = index.iter().flat_map(Form::dims).collect();
@@ -282,8 +277,9 @@ fn distances(
         used.dedup();
         used
     };
-    let values = window(system, &used)
-        .map_err(|why| Box::new(why.diagnostic(system, source, index, span)))?;
+    let Some(values) = window(system, &used) else {
+        return Ok(None);
+    };
     let mut all = Vec::with_capacity(values.len());
     for point in values {
         let at = |form: &Form| {
@@ -292,19 +288,9 @@ fn distances(
                 Some(Form::from(point[n]))
             })
         };
-        let index_here = index
-            .iter()
-            .map(at)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|Overflow| Box::new(overflow(span)))?;
-        let mut guards = Vec::with_capacity(site.local.len());
-        for guard in &site.local {
-            guards.push(
-                guard
-                    .map(&at)
-                    .map_err(|Overflow| Box::new(overflow(span)))?,
-            );
-        }
+        let index_here = index.iter().map(at).collect::<Result<Vec<_>, _>>()?;
+        let guards = site.local.iter().map(|guard| guard.map(&at));
+        let mut guards = guards.collect::<Result<Vec<_>, _>>()?;
         if guards
             .iter()
             .any(|guard| constant_value(guard) == Some(false))
@@ -317,7 +303,7 @@ fn distances(
             if is_never(system, &read) {
                 continue;
             }
-            return Err(Box::new(not_uniform(system, source, index, span)));
+            return Ok(None);
         };
         all.push((
             distance,
@@ -325,7 +311,7 @@ fn distances(
             !used.is_empty(),
         ));
     }
-    Ok(all)
+    Ok(Some(all))
 }
 
 /// The value of a condition that uses neither iterators nor parameters.
@@ -338,43 +324,15 @@ fn constant_value(cond: &Cond) -> Option<bool> {
     }
 }
 
-enum NoWindow {
-    /// The range of this iterator is not constant.
-    Symbolic(DimId),
-    TooLarge,
-}
-
-impl NoWindow {
-    fn diagnostic(&self, system: &System, source: VarId, index: &[Form], span: Span) -> Diagnostic {
-        match self {
-            NoWindow::Symbolic(d) => {
-                let name = &system.dim(*d).name;
-                not_uniform(system, source, index, span).note(format!(
-                    "`{name}` runs over a range that is not constant, so that the distance has no bound"
-                ))
-            }
-            NoWindow::TooLarge => Diagnostic::new(
-                &limits::WINDOW_TOO_LARGE,
-                span,
-                format!(
-                    "{} has more than {MAX_WINDOW} distances",
-                    reference(system, source, index)
-                ),
-            )
-            .help("write the sum as a recurrence: one more iterator, and a variable that accumulates along it"),
-        }
-    }
-}
-
-/// Every combination of values of iterators with constant ranges.
-fn window(system: &System, used: &[DimId]) -> Result<Vec<Vec<i128>>, NoWindow> {
+/// Every combination of values of iterators with constant ranges; `None` for other ranges and if
+/// there are too many.
+fn window(system: &System, used: &[DimId]) -> Option<Vec<Vec<i128>>> {
     let mut points: Vec<Vec<i128>> = vec![Vec::new()];
     for d in used {
-        let range = system.dim(*d).range.as_ref();
-        let bounds = range.and_then(|(lo, hi)| Some((lo.as_constant()?, hi.as_constant()?)));
-        let (lo, hi) = bounds.ok_or(NoWindow::Symbolic(*d))?;
+        let (lo, hi) = system.dim(*d).range.as_ref()?;
+        let (lo, hi) = (lo.as_constant()?, hi.as_constant()?);
         if (hi - lo).max(0).saturating_mul(points.len() as i128) > MAX_WINDOW {
-            return Err(NoWindow::TooLarge);
+            return None;
         }
         points = points
             .iter()
@@ -387,35 +345,7 @@ fn window(system: &System, used: &[DimId]) -> Result<Vec<Vec<i128>>, NoWindow> {
             })
             .collect();
     }
-    Ok(points)
-}
-
-fn not_uniform(system: &System, source: VarId, index: &[Form], span: Span) -> Diagnostic {
-    let (params, dims) = (system.param_names(), system.dim_names());
-    let bad = system
-        .identity_index()
-        .iter()
-        .zip(index)
-        .position(|(here, there)| here.sub(there).as_poly().is_none());
-    let text = reference(system, source, index);
-    let mut diagnostic = Diagnostic::new(
-        &codes::NOT_UNIFORM,
-        span,
-        format!("{text} is not at the same distance from every point"),
-    );
-    if let Some(n) = bad {
-        let difference = Form::from(DimId::from(n)).sub(&index[n]);
-        diagnostic = diagnostic.here(format!(
-            "its index `{}` is {} away from `{}`",
-            index[n].display(&params, &dims),
-            difference.display(&params, &dims),
-            system.dims[n].name
-        ));
-    }
-    let name = &system.vars[source.index()].name;
-    diagnostic.help(format!(
-        "pass `{name}` from neighbour to neighbour with a variable of its own, or make it an output of one system and an input of the next"
-    ))
+    Some(points)
 }
 
 pub(crate) fn overflow(span: Span) -> Diagnostic {

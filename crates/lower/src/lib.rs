@@ -2,6 +2,7 @@
 //!
 //! [`pipeline`] calls the steps in order and reads top to bottom.
 
+pub mod align;
 pub mod apply_mapping;
 pub mod build_array;
 pub mod check_system;

@@ -39,6 +39,7 @@ mod windows;
 use named::{has_sum, name_sums, uses};
 use share::share_iterators;
 use tiles::tile_sums;
+pub(crate) use tiles::value_of;
 use windows::unroll_windows;
 
 /// A system of uniform recurrences, and which of its variables are sums from a `reduce` or `scan`.

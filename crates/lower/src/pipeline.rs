@@ -11,6 +11,7 @@ use systola_ir::system::{Expr, System};
 use systola_ir::target::Machine;
 use systola_ir::{Diagnostic, DimId, Scalar, VarId};
 
+use crate::align::align;
 use crate::build_array::{Setting, build_array};
 use crate::cost::report;
 use crate::decide::{Decide, Undecided};
@@ -341,6 +342,9 @@ fn analyse_once(
     watch: &mut Watch<'_>,
 ) -> Result<Analysed, Failure> {
     let values: Option<Vec<i128>> = sizes.iter().copied().collect();
+    let aligned = align(system, mapping)?;
+    watch.goes_on("align");
+    let system = aligned.as_ref();
     let batch = system.batch.as_ref().map(|b| b.name.as_str());
     let opened = open_rings(system, mapping)?;
     let (system, rings) = match &opened {

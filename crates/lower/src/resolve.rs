@@ -166,8 +166,10 @@ impl Pass<'_> {
                 add_time(&mut self.outside, *level, forms, span)
             }
             DirectiveKind::When { cond, directives } => self.when(cond, directives),
-            // Localisation has handled these.
-            DirectiveKind::Forward { .. }
+            // Alignment and localisation have handled these.
+            DirectiveKind::Space { .. }
+            | DirectiveKind::Align { .. }
+            | DirectiveKind::Forward { .. }
             | DirectiveKind::Read { .. }
             | DirectiveKind::Sum { .. } => Ok(()),
             DirectiveKind::Broadcast { var } => {

@@ -19,7 +19,8 @@ use crate::digits::gcd;
 
 /// The reverse transform of a piece; a scan of the fibre if there is no closed form.
 pub fn reverse(array: &Array, piece: &Piece, domain: &Cond, decide: &Decide) -> Reverse {
-    solve(array, piece, domain, decide)
+    let forms: Vec<&Form> = piece.place.iter().chain(&piece.time).collect();
+    solve(array.dims.len(), &forms, domain, decide)
         .ok()
         .flatten()
         .map_or(Reverse::Scan, Reverse::Forms)
@@ -49,20 +50,20 @@ struct Row {
     value: Form,
 }
 
-fn solve(
-    array: &Array,
-    piece: &Piece,
+/// The `n` coordinates of a point as forms over the values of some forms in them, each with the
+/// number by which it is divided; `None` if there is no closed form.
+pub fn solve(
+    n: usize,
+    forms: &[&Form],
     domain: &Cond,
     decide: &Decide,
 ) -> Result<Option<Vec<(Form, i128)>>, Undecided> {
-    let n = array.dims.len();
     let mut system = System {
         n,
         atoms: BTreeMap::new(),
         columns: n,
         rows: Vec::new(),
     };
-    let forms: Vec<&Form> = piece.place.iter().chain(&piece.time).collect();
     for (k, form) in forms.iter().enumerate() {
         if !form.is_quasi_affine() {
             return Ok(None);

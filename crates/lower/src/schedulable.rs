@@ -30,13 +30,14 @@ use systola_ir::system::{Expr, System, shifted};
 
 use crate::components::strong_components;
 use crate::dependences::{Dependence, dependences};
+pub(crate) use points::find_cycle;
 use points::{PointCycle, cycle_at};
 use simplex::nonnegative_solution;
 
 /// The reasons why the system has no schedule; empty if there are none. The references must be
 /// uniform.
 pub fn schedulable(system: &System, sizes: Option<&[i128]>) -> Result<Vec<Diagnostic>, SetError> {
-    let Ok(mut edges) = dependences(system) else {
+    let Some(mut edges) = dependences(system) else {
         return Ok(Vec::new());
     };
     edges.extend(prefix_steps(system));
@@ -112,14 +113,9 @@ fn samples(
     edges: &[Dependence],
     sizes: Option<&[i128]>,
 ) -> Result<Vec<Vec<i128>>, SetError> {
-    let context = match context_set(system) {
-        Ok(context) => context,
-        Err(SetError::NotAffine(_)) => Set::universe(affine::Space::new(system.params.len(), 0)),
-        Err(error) => return Err(error),
-    };
-    let Some((least, _)) = context.sample()? else {
+    if least_sizes(system)?.is_none() {
         return Ok(Vec::new());
-    };
+    }
     let mut all: Vec<Vec<i128>> = sizes.into_iter().map(<[i128]>::to_vec).collect();
     let never_zero = |e: &Poly| e.as_constant().is_some_and(|c| c != 0);
     for edge in edges.iter().filter(|edge| edge.sink == edge.source) {
@@ -137,6 +133,33 @@ fn samples(
             all.extend(set.sample()?.map(|(params, _)| params));
         }
     }
+    for params in small_sizes(system, None)? {
+        if !all.contains(&params) {
+            all.push(params);
+        }
+    }
+    Ok(all)
+}
+
+/// Some sizes that the context admits.
+fn least_sizes(system: &System) -> Result<Option<Vec<i128>>, SetError> {
+    let context = match context_set(system) {
+        Ok(context) => context,
+        Err(SetError::NotAffine(_)) => Set::universe(affine::Space::new(system.params.len(), 0)),
+        Err(error) => return Err(error),
+    };
+    Ok(context.sample()?.map(|(params, _)| params))
+}
+
+/// The given sizes, if there are any, and some small ones.
+pub(crate) fn small_sizes(
+    system: &System,
+    sizes: Option<&[i128]>,
+) -> Result<Vec<Vec<i128>>, SetError> {
+    let Some(least) = least_sizes(system)? else {
+        return Ok(Vec::new());
+    };
+    let mut all: Vec<Vec<i128>> = sizes.into_iter().map(<[i128]>::to_vec).collect();
     for step in [2, 1, 3, 0, 5] {
         let larger: Vec<i128> = least.iter().map(|p| p + step).collect();
         let skewed: Vec<i128> = (0..).zip(&least).map(|(n, p)| p + step + n).collect();

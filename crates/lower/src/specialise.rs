@@ -14,7 +14,8 @@ pub fn specialise(system: &System, sizes: &[Option<i128>]) -> Result<System, Dia
     fix(system, sizes).map_err(|o| overflow(o, system.span))
 }
 
-fn fix(system: &System, sizes: &[Option<i128>]) -> Result<System, Overflow> {
+/// The same; `Err` if a number leaves the range of forms.
+pub fn fix(system: &System, sizes: &[Option<i128>]) -> Result<System, Overflow> {
     let value = |p: ParamId| sizes.get(p.index()).copied().flatten();
     let form = |f: &Form| f.fix_params(&value);
     let all = |list: &mut Vec<Cond>| -> Result<(), Overflow> {
@@ -36,7 +37,11 @@ fn fix(system: &System, sizes: &[Option<i128>]) -> Result<System, Overflow> {
     if let Some(batch) = &mut fixed.batch {
         batch.range = (form(&batch.range.0)?, form(&batch.range.1)?);
     }
-    for dim in fixed.dims.iter_mut().chain(&mut fixed.bound) {
+    let own = fixed
+        .vars
+        .iter_mut()
+        .flat_map(|v| v.own.iter_mut().flatten());
+    for dim in fixed.dims.iter_mut().chain(&mut fixed.bound).chain(own) {
         if let Some((lo, hi)) = &dim.range {
             dim.range = Some((form(lo)?, form(hi)?));
         }

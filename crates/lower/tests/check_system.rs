@@ -106,19 +106,66 @@ fn domains_are_bounded() {
 }
 
 #[test]
-fn references_are_uniform() {
-    check(
-        &equations("var Y: f32 = select(i == 0 || 2*j >= M, x[i, j], Y(i - 1, 2*j));"),
-        &["E0303: Y(i - 1, 2*j) is not at the same distance from every point"],
-    );
-    check(
-        &equations("var Y: f32 = select(i == 0, x[i, j], reduce(+, k in 0..j + 1, Y(i - 1, k)));"),
-        &["E0303: Y(i - 1, k) is not at the same distance from every point"],
-    );
+fn references_are_affine() {
+    passes(&equations(
+        "var Y: f32 = select(i == 0 || 2*j >= M, x[i, j], Y(i - 1, 2*j));",
+    ));
+    passes(&equations(
+        "var Y: f32 = select(i == 0, x[i, j], reduce(+, k in 0..j + 1, Y(i - 1, k)));",
+    ));
     // A parametric distance is uniform.
     passes(&equations(
         "var Y: f32 = select(i == 0, x[i, j], select(j == 0, Y(i - 1, j + M - 1), Y(i, j - 1)));",
     ));
+    check(
+        &equations("var Y: f32 = select(i + j == 0, x[i, j], Y(i, M - 1 - j));"),
+        &["E0311: with N = 3, M = 3 Y(0, 1) needs Y(0, 1): no order can compute it"],
+    );
+}
+
+/// A system of one parameter with these declarations.
+fn own(declarations: &str) -> String {
+    format!("system s(N) where N >= 1 {{ input x[N]: f32; {declarations} }}")
+}
+
+#[test]
+fn variables_have_iterators_of_their_own() {
+    // A triangular solve: rows upwards, and back again in another variable.
+    passes(&own("
+        var Y(i in 0..N): f32 = x[i] - reduce(+, k in 0..i, x[k] * Y(k));
+        var Z(i in 0..N): f32 = Y(i) - reduce(+, k in i + 1..N, x[k] * Z(k));
+        var S(): f32 = reduce(+, i in 0..N, Z(i));
+        output z[N]: f32 = Z at [i];
+        output s[]: f32 = S at [];"));
+    // Intervals by their length.
+    passes(&own("
+        var C(i in 0..N, j in 0..N): f32 on i <= j =
+            select(i == j, 0.0, reduce(min, k in i..j, C(i, k) + C(k + 1, j) + x[i] * x[k] * x[j]));
+        output c[N, N]: f32 = C at [i, j] else 0;"));
+    check(
+        &own("var Y(i in 0..N): f32 = Y(i - 1); output y[N]: f32 = Y at [i];"),
+        &[
+            "E0304: Y(i - 1) is read at i = 0 with N = 1, but Y is not defined at (-1): -1 is not >= 0",
+        ],
+    );
+    check(
+        &own("var Y(i): f32 on i < N = 1; output y[N]: f32 = Y at [i];"),
+        &["E0302: the domain has no lower bound for `i`"],
+    );
+    check(
+        &own("
+        var Y(i in 0..N): f32 = select(i == 0, x[0], Z(N - i));
+        var Z(i in 1..N + 1): f32 = Y(N - i);
+        output y[N]: f32 = Y at [i];"),
+        &["E0311: with N = 3 Y(1) needs Z(2), which needs Y(1): no order can compute it"],
+    );
+    check(
+        &own("
+        var Y(i in 0..N): f32 = x[i];
+        var Z(j in 0..N): f32 = x[j];
+        output y[N]: f32 = Y at [i], Z at [0] when j == 0;"),
+        &["E0308: y[0] is written twice, at i = 0 and at j = 0 with N = 1"],
+    );
 }
 
 #[test]

@@ -259,7 +259,7 @@ impl Offer {
         match tokens {
             ["forward" | "read"] => return self.names(NameKind::is_array),
             ["transfer"] => return self.names(NameKind::is_array),
-            ["sum" | "broadcast"] => {
+            ["sum" | "broadcast" | "align"] => {
                 return self.names(|k| matches!(k, NameKind::Variable | NameKind::Generated));
             }
             ["check" | "trust" | "auto" | "flags" | "look_back"] => return,

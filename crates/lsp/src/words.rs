@@ -517,6 +517,18 @@ pub const WORDS: &[Word] = &[
         "sum Z along (q, -p);",
     ),
     word(
+        "space",
+        &[Mapping],
+        "The iterators of the common index space, to which variables are aligned.",
+        "space (k, i, j);",
+    ),
+    word(
+        "align",
+        &[Mapping],
+        "The point of the common space at which each value of a variable is computed.",
+        "align F (i, j) -> (2*i, j);",
+    ),
+    word(
         "broadcast",
         &[Mapping],
         "A variable may be used in the step in which it is computed.",

@@ -188,6 +188,7 @@ fn kernel(head: &System, ty: Scalar, axes: &[OneAxis], names: &mut Fresh) -> Sys
         name: names.name("Z"),
         ty: Type::Scalar(ty),
         law: Law::Fixed,
+        own: None,
         on: Vec::new(),
         body: Expr::Reduce {
             op: Combine::Op(BinOp::Add),

@@ -392,6 +392,7 @@ impl Sweeps<'_> {
             ty: kernel_var.ty.scalar().unwrap_or(Scalar::F32),
             axes,
             writes: vec![Write {
+                of: None,
                 value: Expr::Var {
                     var: self.id(var, 0),
                     index: at,

@@ -322,6 +322,7 @@ fn output(
         ty: kernel_var.ty.scalar().unwrap_or(Scalar::F32),
         axes,
         writes: vec![Write {
+            of: None,
             value,
             index,
             when,

@@ -106,6 +106,16 @@ impl System {
             origin: origin.into(),
         }
     }
+
+    /// The variable whose iterators a write has: the first one with iterators of its own that its
+    /// value names.
+    pub fn written(&self, write: &Write) -> Option<usize> {
+        let own = |name: &str| {
+            let mut vars = self.vars.iter();
+            vars.position(|v| v.name.text == name && v.own.is_some())
+        };
+        write.value.names().into_iter().find_map(own)
+    }
 }
 
 /// `const g: i32 = 3;`; the value is a literal.
@@ -233,8 +243,8 @@ pub struct Index {
     pub origin: Origin,
 }
 
-/// `q in 0..Q`, half-open. Only iterators of `index` may omit the range. Bounds can use earlier
-/// iterators.
+/// `q in 0..Q`, half-open. Only iterators of `index` and of variables may omit the range. Bounds can
+/// use earlier iterators.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dim {
     pub name: Name,
@@ -243,10 +253,11 @@ pub struct Dim {
 }
 
 /// `var Z: f32 reorderable on q >= 1 = body;`: one equation for all points at which the variable
-/// has a value.
+/// has a value. `var F(i in 0..N, j): f32 on 0 <= j < i = body;` has iterators of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     pub name: Name,
+    pub own: Option<Vec<Dim>>,
     pub ty: DeclaredType,
     pub law: Law,
     /// Conditions on iterators and parameters; the variable has a value where all of them hold.
@@ -265,6 +276,7 @@ impl Var {
     ) -> Self {
         Var {
             name: name.into(),
+            own: None,
             ty: ty.into(),
             law: Law::Fixed,
             on: Vec::new(),

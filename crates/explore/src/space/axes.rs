@@ -354,7 +354,7 @@ fn distances(system: &System, sizes: &[i128]) -> Option<Vec<Distance>> {
             list.push(distance);
         }
     };
-    for dependence in dependences(system).ok()? {
+    for dependence in dependences(system)? {
         let e = dependence.distance.iter().map(|p| p.eval(sizes));
         add(Distance {
             sink: dependence.sink.index(),

@@ -8,7 +8,7 @@ use systola_lower::dependences::dependences;
 
 /// Two variables with dependences in opposite directions at the same points.
 pub fn opposed(system: &System) -> Option<(&str, &str)> {
-    let all = dependences(system).ok()?;
+    let all = dependences(system)?;
     let own: Vec<_> = all.iter().filter(|d| d.sink == d.source).collect();
     let pairs = own.iter().flat_map(|a| own.iter().map(move |b| (a, b)));
     let mut opposite = pairs.filter(|(a, b)| {

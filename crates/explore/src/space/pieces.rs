@@ -83,7 +83,7 @@ impl<'a> Cutter<'a> {
     ) -> Option<Cutter<'a>> {
         let mut list = Vec::new();
         let mut cuts = Vec::new();
-        for dependence in dependences(system).ok()? {
+        for dependence in dependences(system)? {
             let e = dependence.distance.iter().map(|p| p.eval(sizes).ok());
             let mut e: Vec<i128> = e.collect::<Option<_>>()?;
             e.resize(axes.list.len(), 0);

@@ -143,7 +143,9 @@ impl<'a> Map<'a> {
             DirectiveKind::Tile { overlap: None, .. }
             | DirectiveKind::Place { .. }
             | DirectiveKind::Time { .. } => outside.add(directive),
-            DirectiveKind::Forward { .. }
+            DirectiveKind::Space { .. }
+            | DirectiveKind::Align { .. }
+            | DirectiveKind::Forward { .. }
             | DirectiveKind::Read { .. }
             | DirectiveKind::Sum { .. }
             | DirectiveKind::Transfer(_)

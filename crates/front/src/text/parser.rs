@@ -49,7 +49,6 @@ const MEANT: &[(&str, &str)] = &[
     ("threads", "lane"),
     ("pe", "lane"),
     ("place", "lane"),
-    ("space", "lane"),
     ("processor", "lane"),
     ("vectorize", "lane"),
     ("grid", "block"),

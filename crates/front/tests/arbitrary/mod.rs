@@ -193,6 +193,7 @@ impl Gen<'_> {
                 name: format!("V{n}"),
                 ty,
                 law,
+                own: None,
                 on: Vec::new(),
                 body: Expr::int(Scalar::Bool, 0),
                 span: Span::NONE,
@@ -286,6 +287,7 @@ impl Gen<'_> {
                     self.locals.clear();
                     self.n_locals = 0;
                     Write {
+                        of: None,
                         value: self.expr(&Type::Scalar(ty), 3),
                         index: axes.iter().map(|_| self.form(2)).collect(),
                         when: if self.rng.chance(30) {

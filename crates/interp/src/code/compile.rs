@@ -252,7 +252,7 @@ impl<'a> Compiler<'a> {
                 None => return Err(self.missing("a local value")),
             },
             Expr::Var { var, index, span } => {
-                if var.index() >= system.vars.len() || index.len() != system.dims.len() {
+                if var.index() >= system.vars.len() || index.len() != system.arity(*var) {
                     return Err(self.missing("a variable with such an index"));
                 }
                 Node::Var {

@@ -4,7 +4,7 @@ use systola_ir::codes::run;
 use systola_ir::system::{Output, Write};
 use systola_ir::{Diagnostic, Form, Span};
 
-use crate::code::{Code, Need};
+use crate::code::{Code, Env, Need};
 use crate::compare::Expected;
 use crate::domain::Domain;
 use crate::linear::Linear;
@@ -121,7 +121,7 @@ impl Machine<'_> {
         point: &[i64],
     ) -> Result<Value, Diagnostic> {
         if code.reads_vars() {
-            self.need(code, point, n)?;
+            self.need(code, point, Owner::Output(n, w))?;
         }
         let system = self.env.system;
         let mut view = View {
@@ -138,13 +138,13 @@ impl Machine<'_> {
                     let message = format!("the value written to `{name}` is undefined");
                     Diagnostic::new(&run::UNDEFINED_READ, span, message)
                 });
-                self.point.copy_from_slice(point);
-                self.explain(diagnostic, Owner::Output(n))
+                self.point = point.to_vec();
+                self.explain(diagnostic, Owner::Output(n, w))
             })
     }
 
     /// Computes all dependences of the value of a write at a point.
-    fn need(&mut self, code: &Code, point: &[i64], n: usize) -> Result<(), Diagnostic> {
+    fn need(&mut self, code: &Code, point: &[i64], owner: Owner) -> Result<(), Diagnostic> {
         let system = self.env.system;
         let (memos, frame) = (&self.memos, &mut self.frame);
         let mut wanted = Vec::new();
@@ -154,10 +154,12 @@ impl Machine<'_> {
                     Some(found) => (var.index(), found),
                     None => return Err(outside_domain(system, var.index(), point, span).into()),
                 },
-                Need::Scan { scan, point } => match memos[scan].find(&point[..system.dims.len()]) {
-                    Some(found) => (scan, found),
-                    None => return Ok(()),
-                },
+                Need::Scan { scan, point } => {
+                    match memos[scan].find(&point[..memos[scan].layout.rank()]) {
+                        Some(found) => (scan, found),
+                        None => return Ok(()),
+                    }
+                }
             };
             wanted.push((equation, found.0));
             Ok(())
@@ -165,8 +167,8 @@ impl Machine<'_> {
         if let Err(stop) = found
             && let Some(diagnostic) = stop.into_diagnostic(code.span())
         {
-            self.point.copy_from_slice(point);
-            return Err(self.explain(diagnostic, Owner::Output(n)));
+            self.point = point.to_vec();
+            return Err(self.explain(diagnostic, owner));
         }
         for (equation, slot) in wanted {
             self.push(equation, slot, Phase::Visit);
@@ -175,10 +177,12 @@ impl Machine<'_> {
     }
 
     pub(super) fn write_domain(&self, write: &Write) -> Result<Domain, Diagnostic> {
-        let system = self.env.system;
+        let system = &*self.env.system.around_write(write);
+        let params = self.env.params;
         let cond = system.domain_cond().and(write.when.clone());
-        Domain::new(&cond, system.dims.len(), self.env.params)
-            .map_err(|e| domain_error(self.env, e, write.span, self.memory_limit))
+        let env = Env { system, params };
+        Domain::new(&cond, system.dims.len(), params)
+            .map_err(|e| domain_error(env, e, write.span, self.memory_limit))
     }
 
     pub(super) fn write_index(&self, write: &Write) -> Result<Vec<Linear>, Diagnostic> {
@@ -197,7 +201,8 @@ impl Machine<'_> {
     ) -> Diagnostic {
         let system = self.env.system;
         let output = &system.outputs[n];
-        let at = show_point(&system.dim_names(), point);
+        let names = system.around_write(&output.writes[w]).dim_names();
+        let at = show_point(&names, point);
         let axes: Vec<String> = target
             .tensor
             .lo
@@ -216,7 +221,6 @@ impl Machine<'_> {
     fn double_write(&self, n: usize, w: usize, point: &[i64], element: &[i128]) -> Diagnostic {
         let system = self.env.system;
         let output = &system.outputs[n];
-        let names = system.dim_names();
         let first = output.writes[..=w].iter().find_map(|write| {
             let domain = self.write_domain(write).ok()?;
             let index = self.write_index(write).ok()?;
@@ -226,13 +230,16 @@ impl Machine<'_> {
                 Ok(found) if found == element => Err(candidate.to_vec()),
                 Ok(_) | Err(_) => Ok(()),
             });
-            found.err().map(|candidate| (candidate, write.span))
+            found.err().map(|candidate| (candidate, write))
         });
+        let show = |write: &Write, point: &[i64]| {
+            show_point(&system.around_write(write).dim_names(), point)
+        };
         let (name, element) = (&output.name, show_index(element));
-        let second = show_point(&names, point);
+        let second = show(&output.writes[w], point);
         let message = match &first {
-            Some((first, _)) => {
-                let first = show_point(&names, first);
+            Some((first, write)) => {
+                let first = show(write, first);
                 format!("`{name}`{element} is written at {first} and again at {second}")
             }
             None => format!("`{name}`{element} is written again at {second}"),
@@ -242,7 +249,7 @@ impl Machine<'_> {
             .note(self.sizes())
             .help("restrict the writes with `when` so that each element has one");
         match first {
-            Some((_, span)) => diagnostic.also(span, "the first write"),
+            Some((_, write)) => diagnostic.also(write.span, "the first write"),
             None => diagnostic,
         }
     }

@@ -2,7 +2,7 @@
 
 use systola_ir::codes::run;
 use systola_ir::system::System;
-use systola_ir::{Diagnostic, Span};
+use systola_ir::{Diagnostic, Span, VarId};
 
 use crate::code::Env;
 use crate::domain::DomainError;
@@ -17,10 +17,10 @@ impl Machine<'_> {
     /// Adds the equation, the point and the sizes.
     pub(super) fn explain(&self, diagnostic: Diagnostic, owner: Owner) -> Diagnostic {
         let system = self.env.system;
-        let point = show_point(&system.dim_names(), &self.point);
+        let point = show_point(&self.around(owner).dim_names(), &self.point);
         let (what, span) = match owner {
             Owner::Var(n) => (format!("`{}`", system.vars[n].name), system.vars[n].span),
-            Owner::Output(n) => {
+            Owner::Output(n, _) => {
                 let output = &system.outputs[n];
                 (format!("the output `{}`", output.name), output.span)
             }
@@ -34,8 +34,6 @@ impl Machine<'_> {
     /// The cycle of values, starting at the one that is needed again.
     pub(super) fn cycle(&self, equation: usize, slot: usize, span: Span) -> Diagnostic {
         const SHOWN: usize = 12;
-        let system = self.env.system;
-        let names = system.dim_names();
         let waiting: Vec<&Task> = self
             .stack
             .iter()
@@ -49,8 +47,10 @@ impl Machine<'_> {
             .iter()
             .map(|task| {
                 let n = task.equation as usize;
-                let mut point = vec![0; system.dims.len()];
-                self.memos[n].layout.point(task.slot, &mut point);
+                let layout = &self.memos[n].layout;
+                let mut point = vec![0; layout.rank()];
+                layout.point(task.slot, &mut point);
+                let names = self.around(self.equations[n].owner).dim_names();
                 format!("{}{}", self.name_of(n), show_point(&names, &point))
             })
             .collect();
@@ -79,7 +79,7 @@ impl Machine<'_> {
         ) {
             (Owner::Var(n), None) => system.vars[n].name.clone(),
             (Owner::Var(n), Some(_)) => format!("scan of {}", system.vars[n].name),
-            (Owner::Output(n), _) => format!("scan of {}", system.outputs[n].name),
+            (Owner::Output(n, _), _) => format!("scan of {}", system.outputs[n].name),
         }
     }
 }
@@ -105,8 +105,9 @@ pub(super) fn domain_error(env: Env<'_>, error: DomainError, span: Span, limit: 
 }
 
 pub(super) fn undefined_read(system: &System, var: usize, point: &[i64], span: Span) -> Diagnostic {
+    let names = system.names_of(VarId::from(var));
     let var = &system.vars[var];
-    let at = show_point(&system.dim_names(), point);
+    let at = show_point(&names, point);
     let message = format!("`{}` has no value at {at}", var.name);
     Diagnostic::new(&run::UNDEFINED_READ, span, message)
         .here(format!("reads `{}` at {at}", var.name))
@@ -118,8 +119,9 @@ pub(super) fn undefined_read(system: &System, var: usize, point: &[i64], span: S
 }
 
 pub(super) fn outside_domain(system: &System, var: usize, point: &[i64], span: Span) -> Diagnostic {
+    let names = system.names_of(VarId::from(var));
     let var = &system.vars[var];
-    let at = show_point(&system.dim_names(), point);
+    let at = show_point(&names, point);
     let message = format!("`{}` is read at {at}, outside its domain", var.name);
     let name = &var.name;
     Diagnostic::new(&run::OUTSIDE_DOMAIN, span, message)

@@ -61,7 +61,7 @@ pub fn sample_system(
             let domain = machine.write_domain(write)?;
             let index = machine.write_index(write)?;
             let code = machine.writes[n][w].clone();
-            let mut points: Vec<Vec<i64>> = corners(system.dims.len())
+            let mut points: Vec<Vec<i64>> = corners(system.around_write(write).dims.len())
                 .filter_map(|corner| {
                     domain.choose(|d, lo, hi| if corner >> d & 1 == 0 { lo } else { hi })
                 })

@@ -19,23 +19,30 @@ pub(super) struct Table {
     pub(super) scan_domain: Arc<ScanDomain>,
 }
 
-pub(super) struct Tables<'a> {
-    pub(super) env: Env<'a>,
+pub(super) struct Tables {
     pub(super) limit: u64,
     /// Points are numbered on first access.
     pub(super) lazy: bool,
-    pub(super) known: Vec<(Vec<Cond>, Rc<Table>)>,
+    /// By rank and domain.
+    pub(super) known: Vec<(usize, Cond, Rc<Table>)>,
 }
 
-impl Tables<'_> {
-    pub(super) fn of(&mut self, on: &[Cond], span: Span) -> Result<Rc<Table>, Diagnostic> {
-        if let Some((_, table)) = self.known.iter().find(|(known, _)| known == on) {
-            return Ok(table.clone());
-        }
-        let Env { system, params } = self.env;
+impl Tables {
+    /// The table of an equation: on points of the index space of a system, under further conditions.
+    pub(super) fn of(
+        &mut self,
+        env: Env<'_>,
+        on: &[Cond],
+        span: Span,
+    ) -> Result<Rc<Table>, Diagnostic> {
+        let Env { system, params } = env;
         let cond = on.iter().cloned().fold(system.domain_cond(), Cond::and);
         let rank = system.dims.len();
-        let failed = |e| domain_error(self.env, e, span, self.limit);
+        let mut known = self.known.iter();
+        if let Some((.., table)) = known.find(|(r, c, _)| (*r, c) == (rank, &cond)) {
+            return Ok(table.clone());
+        }
+        let failed = |e| domain_error(env, e, span, self.limit);
         let domain = Domain::new(&cond, rank, params).map_err(failed)?;
         let test = || Test::compile(&cond, params).map_err(|_| overflow(span));
         let layout = match self.lazy {
@@ -51,7 +58,7 @@ impl Tables<'_> {
             layout: Rc::new(layout),
             scan_domain,
         });
-        self.known.push((on.to_vec(), table.clone()));
+        self.known.push((rank, cond, table.clone()));
         Ok(table)
     }
 }

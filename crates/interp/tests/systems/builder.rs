@@ -116,6 +116,7 @@ impl Builder {
             name: name.into(),
             ty: ty.into(),
             law: Law::Fixed,
+            own: None,
             on: Vec::new(),
             body,
             span: Span::NONE,
@@ -171,6 +172,7 @@ pub fn arrays(list: &[(&str, &Tensor)]) -> Arrays {
 
 pub fn write(value: Expr, index: &[Form], when: Cond) -> Write {
     Write {
+        of: None,
         value,
         index: index.to_vec(),
         when,

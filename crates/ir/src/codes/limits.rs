@@ -19,11 +19,6 @@ than 128 bits. Nothing is wrong with the system as such.
 Give concrete sizes with `--set`, which makes most questions easier, or split long conditions with
 many `||`, `!=`, `/` and `%`."#;
 
-    WINDOW_TOO_LARGE = "L0703", "a reduction reads a variable at too many distances",
-r#"An index inside a `reduce` uses its iterators, and their ranges have too many values to treat each
-as a dependence of its own. Write the sum as a recurrence: one more iterator of the index space, and
-a variable that accumulates along it."#;
-
     POINTWISE_ORDER = "L0704", "the order of the equations changes from point to point",
 r#"At each point some order of the equations works, but no order works at all points, and all
 processing elements run one order.
@@ -166,6 +161,29 @@ var B: i32 = select(i == N - 1, 0, B(i + 1)) + F;
 Make two systems of them and a `program` that runs one after the other. Where different parts of the
 index space need different orders and the explorer has none, write a mapping by hand, with `when`
 for the parts, and check it with `systola check`."#;
+
+    AFFINE_LINK = "L0724", "a value that is read at changing distances",
+r#"Under this mapping a variable is read at a point whose distance changes from reader to reader. The
+interpreter of systems computes such a system. An array passes values on at constant distances.
+
+```text
+var D(k in 0..N + 1, i in 0..N, j in 0..N): i32 =
+    select(k == 0, d[i, j], min(D(k - 1, i, j), D(k - 1, i, k - 1) + D(k - 1, k - 1, j)));
+```
+
+Every D(k, i, j) of one k reads column and row k - 1. Pass such a value from neighbour to neighbour
+with a variable of its own, align the variables so that the distance is constant, or make it an
+output of one system and an input of the next."#;
+
+    NO_INVERSE = "L0725", "an alignment without a closed inverse",
+r#"A variable is aligned with a common space by forms from which its iterators cannot be computed in
+closed form, although no two points meet.
+
+```text
+align F (i, j) -> (i + j, i / 2 + i % 2);
+```
+
+Align it by sums of its iterators with constants, and by the two parts of a tile."#;
 
     NOT_AT_SIZES = "L0730", "no array at the given sizes",
 r#"All sizes are given, but something that the code has to compute has no closed form: the point that a

@@ -107,4 +107,20 @@ do not follow each other meet first. An operator of the language allows that in 
 must promise it.
 
     fn longer(a: (i64, i64), b: (i64, i64)) -> (i64, i64) reorderable = select(a.0 >= b.0, a, b);";
+    NOT_ALIGNED = "E0421", "a variable without a place in the common space",
+"A mapping gives every point of one index space a place and a time. A variable with iterators of its
+own is moved there by `align`, unless its iterators have the names of those of the space.
+
+    var A(t, i): f32 = …;  var S(t): f32 = …;
+    mapping m of p { space (t, i); align S (t) -> (t, 0); … }
+
+Say at which point of the space each of its values is computed.";
+    BAD_ALIGNMENT = "E0422", "an alignment that is no change of basis",
+"`align V (z) -> (x)` gives every value of V a point x of the common space of its own, with one form
+for each coordinate of the space.
+
+    align A (t, i) -> (t, 0);       // A(t, 0) and A(t, 1) meet
+    align A (t, i) -> (2*t, i);     // right
+
+Use every iterator of the variable. A running sum of V goes along one coordinate of the space.";
 }

@@ -20,20 +20,6 @@ index i, j where 0 <= i, i < N, 0 <= j;        // j has no upper bound
 
 Add a bound: `j < N`."#;
 
-    NOT_UNIFORM = "E0303", "a reference is not uniform",
-r#"A variable is read at z - e, where the distance e is the same at every point that reads it:
-`select(j == 0, X(i - 1, 0), …)` reads at the distance (1, 0). It may be written in the parameters
-(`X(i + 1 - N, j)`), but not in the iterators.
-
-```text
-index i in 0..N, j in 0..N;
-var X: f32 = select(i == 0, x[j], X(i - 1, 2*j));       // the distance (1, -j) changes from point to point
-```
-
-Pass the value from neighbour to neighbour: use a variable that carries it along the direction in
-which it is reused (`Y = select(j == i, X, Y(i, j - 1))`). Inputs may be read at any affine index;
-inside a `reduce` whose bounds are constants an index may use its iterators too."#;
-
     READ_OUTSIDE = "E0304", "a variable is read outside its domain",
 r#"At some point of the domain, an equation reads a variable where it has no value.
 

@@ -68,6 +68,10 @@ impl Display for DirectiveKind {
                 write_directives(f, directives, 1)?;
                 write!(f, "}}")
             }
+            DirectiveKind::Space { dims } => write!(f, "space ({})", join(dims)),
+            DirectiveKind::Align { var, dims, forms } => {
+                write!(f, "align {var} ({}) -> ({})", join(dims), join(forms))
+            }
             DirectiveKind::Forward { input, along } => {
                 write!(f, "forward {input} along {}", one_or_tuple(along))
             }

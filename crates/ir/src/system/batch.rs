@@ -35,15 +35,13 @@ impl System {
 
         let mut system = self.clone();
         system.batch = None;
+        let item = Dim {
+            name: batch.name.clone(),
+            range: Some(batch.range.clone()),
+            span: batch.span,
+        };
         system.dims = shift_dims(&self.dims)?;
-        system.dims.insert(
-            0,
-            Dim {
-                name: batch.name.clone(),
-                range: Some(batch.range.clone()),
-                span: batch.span,
-            },
-        );
+        system.dims.insert(0, item.clone());
         system.bound = shift_dims(&self.bound)?;
         system.domain = shift_conds(&self.domain)?;
         for (input, per_item) in system.inputs.iter_mut().zip(&per_item) {
@@ -54,7 +52,14 @@ impl System {
         for function in &mut system.functions {
             function.body = body(&function.body)?;
         }
-        for Var { on, body: b, .. } in &mut system.vars {
+        for Var {
+            own, on, body: b, ..
+        } in &mut system.vars
+        {
+            if let Some(dims) = own {
+                *dims = shift_dims(dims)?;
+                dims.insert(0, item.clone());
+            }
             *on = shift_conds(on)?;
             *b = body(b)?;
         }

@@ -7,6 +7,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::form::{Cond, Form};
+use crate::id::VarId;
 use crate::scalar::{Literal, Scalar};
 use crate::system::{
     Axis, Dim, Expr, Function, Input, InputKind, Law, Module, Output, Param, Program, Source,
@@ -43,10 +44,7 @@ impl Display for Module {
 
 impl Display for System {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let names = Names {
-            params: self.param_names(),
-            dims: self.dim_names(),
-        };
+        let names = self.names();
         let Names { params, dims } = &names;
         write_head(f, "system", &self.name, &self.params, &self.context)?;
         for constant in &self.consts {
@@ -92,17 +90,26 @@ impl Display for System {
             }
             writeln!(f, ";")?;
         }
-        for var in &self.vars {
-            self.write_var(f, var, &names)?;
+        for (n, var) in self.vars.iter().enumerate() {
+            let seen = self.around(VarId::from(n));
+            let names = seen.names();
+            seen.write_var(f, var, &names)?;
         }
         for output in &self.outputs {
-            self.write_output(f, output, &names)?;
+            self.write_output(f, output)?;
         }
         writeln!(f, "}}")
     }
 }
 
 impl System {
+    fn names(&self) -> Names {
+        Names {
+            params: self.param_names(),
+            dims: self.dim_names(),
+        }
+    }
+
     fn write_function(
         &self,
         f: &mut Formatter<'_>,
@@ -130,7 +137,13 @@ impl System {
     }
 
     fn write_var(&self, f: &mut Formatter<'_>, var: &Var, names: &Names) -> fmt::Result {
-        let mut head = format!("var {}: {}{}", var.name, var.ty, display_law(var.law));
+        let mut head = format!("var {}", var.name);
+        if let Some(dims) = &var.own {
+            let Names { params, dims: all } = names;
+            let list: Vec<String> = dims.iter().map(|d| display_dim(d, params, all)).collect();
+            head.push_str(&format!("({})", list.join(", ")));
+        }
+        head.push_str(&format!(": {}{}", var.ty, display_law(var.law)));
         if !var.on.is_empty() {
             head.push_str(" on ");
             head.push_str(&join_conds(&var.on, &names.params, &names.dims));
@@ -159,13 +172,16 @@ impl System {
         writeln!(f, "      {};", lines.join("\n      "))
     }
 
-    fn write_output(&self, f: &mut Formatter<'_>, output: &Output, names: &Names) -> fmt::Result {
-        let axes = join_axes(&output.axes, &names.params);
+    fn write_output(&self, f: &mut Formatter<'_>, output: &Output) -> fmt::Result {
+        let axes = join_axes(&output.axes, &self.param_names());
         let head = format!("  output {}[{axes}]: {} =", output.name, output.ty);
         let writes: Vec<String> = output
             .writes
             .iter()
-            .map(|w| self.display_write(w, names))
+            .map(|w| {
+                let seen = self.around_write(w);
+                seen.display_write(w, &seen.names())
+            })
             .collect();
         let fill = match output.fill {
             Some(value) => format!(" else {}", display_literal(value)),

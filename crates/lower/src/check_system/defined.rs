@@ -21,11 +21,12 @@ pub(super) fn read(view: &View, n: usize) -> Result<Option<Diagnostic>, SetError
 }
 
 fn variable(view: &View, read: &Read, var: VarId) -> Result<Option<Diagnostic>, SetError> {
-    let system = &view.system;
+    let system: &System = &view.around(read.sink);
     if matches!(read.sink, Sink::Write { .. }) && read.written != system.identity_index() {
         return Ok(Some(elsewhere(view, read, var)));
     }
-    let needed = conjuncts(system.var_domain(var));
+    let source_view = &view.system.around(var);
+    let needed = conjuncts(view.system.var_domain(var));
     let undefined = view.undefined(Sink::Var(var))?;
     let Some(offence) = offences(view, read, &needed, undefined.as_ref())? else {
         return Ok(None);
@@ -45,7 +46,7 @@ fn variable(view: &View, read: &Read, var: VarId) -> Result<Option<Diagnostic>, 
     let failed = failing(&needed, &offence.witness.params, &source)?;
     let diagnostic = match failed {
         Some(cond) => {
-            let why = failure(system, cond, &offence.witness.params, &source)?;
+            let why = failure(source_view, cond, &offence.witness.params, &source)?;
             Diagnostic::new(
                 &codes::READ_OUTSIDE,
                 read.span,
@@ -90,7 +91,7 @@ fn guarded_variable(
 }
 
 fn elsewhere(view: &View, read: &Read, var: VarId) -> Diagnostic {
-    let system = &view.system;
+    let system = &view.around(read.sink);
     let name = &system.vars[var.index()].name;
     let text = reference(system, var, &read.written);
     Diagnostic::new(
@@ -104,7 +105,7 @@ fn elsewhere(view: &View, read: &Read, var: VarId) -> Diagnostic {
 }
 
 fn element(view: &View, read: &Read, input: InputId) -> Result<Option<Diagnostic>, SetError> {
-    let system = &view.system;
+    let system = &view.around(read.sink);
     let declared = &system.inputs[input.index()];
     if declared.outside.is_some() {
         return Ok(None);
@@ -241,7 +242,7 @@ fn first_offence(
     needed: &[Cond],
     undefined: Option<&affine::Set>,
 ) -> Result<Option<Offence>, SetError> {
-    let system = &view.system;
+    let system = &view.around(read.sink);
     let given: Vec<Cond> = read
         .site
         .conds

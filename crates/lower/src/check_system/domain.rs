@@ -1,10 +1,11 @@
 //! Finite domains and reductions.
 
 use affine::{BasicSet, BasicSetBuilder, LinExpr, Space};
+use systola_ir::VarId;
 use systola_ir::codes::system as codes;
 use systola_ir::diag::Diagnostic;
 use systola_ir::sets::{SetError, context_set, system_domain};
-use systola_ir::system::Combine;
+use systola_ir::system::{Combine, System};
 
 use super::view::{Frame, View};
 use super::witness::{Witness, named_point};
@@ -33,7 +34,20 @@ pub(super) fn context(view: &View) -> Result<Option<Diagnostic>, SetError> {
 /// A nonempty polyhedron is unbounded exactly in the directions of its recession cone, which does
 /// not depend on the parameters.
 pub(super) fn bounded(view: &View) -> Result<Option<Diagnostic>, SetError> {
-    let system = &view.system;
+    if let Some(found) = bounded_space(&view.system)? {
+        return Ok(Some(found));
+    }
+    for (n, var) in view.system.vars.iter().enumerate() {
+        if var.own.is_some()
+            && let Some(found) = bounded_space(&view.system.around(VarId::from(n)))?
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn bounded_space(system: &System) -> Result<Option<Diagnostic>, SetError> {
     for piece in system_domain(system)?.pieces() {
         for (dim, declared) in system.dims.iter().enumerate() {
             for (sign, side, example) in [(1, "upper", "<"), (-1, "lower", ">=")] {
@@ -77,8 +91,8 @@ fn recedes(piece: &BasicSet, dim: usize, sign: i128) -> Result<bool, SetError> {
 }
 
 pub(super) fn reduction(view: &View, n: usize) -> Result<Option<Diagnostic>, SetError> {
-    let system = &view.system;
     let reduction = &view.reductions[n];
+    let system: &System = &view.around(reduction.sink);
     if let Some(d) = reduction
         .dims
         .iter()

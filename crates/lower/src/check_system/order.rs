@@ -16,9 +16,9 @@ use crate::components::strong_components;
 use crate::dependences::{Dependence, dependences};
 
 /// An order in which the equations of one point can be computed, as close to source order as
-/// possible.
+/// possible; for a system whose references are uniform.
 pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
-    let all = dependences(system).map_err(|mut list| Box::new(list.swap_remove(0)))?;
+    let all = dependences(system).unwrap_or_default();
     let here: Vec<&Dependence> = all
         .iter()
         .filter(|dependence| dependence.distance.iter().all(|e| e.is_zero()))

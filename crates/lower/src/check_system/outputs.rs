@@ -14,15 +14,15 @@ use super::view::{Frame, Sink, View};
 use super::witness::{Witness, list, named_point};
 use crate::dependences::forms;
 
-/// The condition under which a write takes place.
+/// The condition under which a write takes place, over its own iterators.
 fn active(view: &View, output: usize, write: usize) -> Cond {
-    let system = &view.system;
+    let system = &view.around(Sink::Write { output, write });
     let when = system.outputs[output].writes[write].when.clone();
     system.context_cond().and(system.domain_cond()).and(when)
 }
 
-fn dim_names(view: &View) -> Vec<String> {
-    view.system.dims.iter().map(|d| d.name.clone()).collect()
+fn dim_names(system: &System) -> Vec<String> {
+    system.dims.iter().map(|d| d.name.clone()).collect()
 }
 
 /// The value of a write is defined at every point where it takes place.
@@ -31,7 +31,7 @@ pub(super) fn value(
     output: usize,
     write: usize,
 ) -> Result<Option<Diagnostic>, SetError> {
-    let system = &view.system;
+    let system: &System = &view.around(Sink::Write { output, write });
     let Some(undefined) = view.undefined(Sink::Write { output, write })? else {
         return Ok(None);
     };
@@ -39,7 +39,7 @@ pub(super) fn value(
         return Ok(None);
     };
     let declared = &system.outputs[output];
-    let names = dim_names(view);
+    let names = dim_names(system);
     let message = format!(
         "{}[{}] is written at {}{}, but its value is undefined there: no branch of its `select` holds",
         declared.name,
@@ -70,7 +70,7 @@ pub(super) fn inside(
     output: usize,
     write: usize,
 ) -> Result<Option<Diagnostic>, SetError> {
-    let system = &view.system;
+    let system: &System = &view.around(Sink::Write { output, write });
     let declared = &system.outputs[output];
     let written = &declared.writes[write];
     let frame = Frame::new(system, &[]);
@@ -97,7 +97,7 @@ pub(super) fn inside(
         }
     }
     let name = &declared.name;
-    let names = dim_names(view);
+    let names = dim_names(system);
     let message = format!(
         "{name}[{}] is written at {}{}, but {name}[{}] does not exist: {why}",
         forms(system, &written.index),
@@ -125,14 +125,16 @@ pub(super) fn once(
     first: usize,
     second: usize,
 ) -> Result<Option<Diagnostic>, SetError> {
-    let system = &view.system;
+    let around = |write| view.around(Sink::Write { output, write });
+    let (system, other): (&System, &System) = (&around(first), &around(second));
     let n_dims = system.dims.len();
+    let n_all = n_dims + other.dims.len();
     let n_params = system.params.len();
     let declared = &system.outputs[output];
     let (a, b) = (&declared.writes[first], &declared.writes[second]);
-    let space = Space::new(n_params, 2 * n_dims);
+    let space = Space::new(n_params, n_all);
     let here: Vec<LinExpr> = (0..n_dims).map(|n| LinExpr::var(n_params + n)).collect();
-    let there: Vec<LinExpr> = (n_dims..2 * n_dims)
+    let there: Vec<LinExpr> = (n_dims..n_all)
         .map(|n| LinExpr::var(n_params + n))
         .collect();
     let mut pieces = vec![BasicSetBuilder::new(space)];
@@ -153,15 +155,16 @@ pub(super) fn once(
         return Ok(None);
     };
     let (z, y) = witness.point.split_at(n_dims);
-    let names = dim_names(view);
+    let (names, of_second) = (dim_names(system), dim_names(other));
+    let same = z == y && names == of_second;
     let element = values(&a.index, &witness.params, z)?;
-    let places = if z == y {
+    let places = if same {
         format!("by both writes at {}", named_point(&names, z))
     } else {
         format!(
             "at {} and at {}",
             named_point(&names, z),
-            named_point(&names, y)
+            named_point(&of_second, y)
         )
     };
     let message = format!(
@@ -171,8 +174,11 @@ pub(super) fn once(
         witness.sizes(system)
     );
     let mut diagnostic = Diagnostic::new(&codes::WRITTEN_TWICE, b.span, message)
-        .help("say with `when` which of the points writes")
-        .counterexample(witness.counterexample(system, &names, vec![z.to_vec(), y.to_vec()]));
+        .help("say with `when` which of the points writes");
+    if names == of_second {
+        let points = vec![z.to_vec(), y.to_vec()];
+        diagnostic = diagnostic.counterexample(witness.counterexample(system, &names, points));
+    }
     if first != second {
         diagnostic = diagnostic.here("this write").also(a.span, "and this one");
     }
@@ -190,9 +196,9 @@ pub(super) fn none(system: &System) -> Diagnostic {
         return error.help("declare a variable with `var`, and write it with `output`");
     };
     let params = system.param_names();
-    let dims: Vec<&str> = system.dims.iter().map(|d| d.name.as_str()).collect();
-    let axes: Option<Vec<String>> = system
-        .dims
+    let of_var = var.own.as_ref().unwrap_or(&system.dims);
+    let dims: Vec<&str> = of_var.iter().map(|d| d.name.as_str()).collect();
+    let axes: Option<Vec<String>> = of_var
         .iter()
         .map(|dim| {
             let (lo, hi) = dim.range.as_ref()?;
@@ -239,8 +245,8 @@ pub(super) fn covered(view: &View, output: usize) -> Result<Option<Diagnostic>, 
         .flat_map(|(n, axis)| within(&axis.lo, &Form::from(DimId::from(n)), &axis.hi))
         .fold(system.context_cond(), Cond::and);
     let mut missing = set_of(&inside, elements)?;
-    let frame = Frame::new(system, &[]);
     for (n, write) in declared.writes.iter().enumerate() {
+        let frame = Frame::new(&system.around_write(write), &[]);
         let points = frame.set(&[active(view, output, n)])?;
         let reached = points.image(&frame.map(&write.index)?)?;
         missing = missing.subtract(&reached)?;
@@ -269,14 +275,14 @@ fn reached(system: &System, declared: &Output) -> Option<String> {
     let [write] = declared.writes.as_slice() else {
         return None;
     };
+    let dims = &system.around_write(write).dims;
     let params = system.param_names();
     let show = |lo: &Form, hi: &Form| {
         format!("{}..{}", lo.display(&params, &[]), hi.display(&params, &[]))
     };
     let axes = declared.axes.iter().zip(&write.index);
     let mut differing = axes.filter_map(|(axis, index)| {
-        let (n, dim) = system
-            .dims
+        let (n, dim) = dims
             .iter()
             .enumerate()
             .find(|(n, _)| *index == Form::from(DimId::from(*n)))?;

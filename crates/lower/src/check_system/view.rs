@@ -1,5 +1,7 @@
 //! All places in a system that the checks ask about.
 
+use std::borrow::Cow;
+
 use affine::{BasicSetBuilder, LinExpr, Map, Set, Space};
 use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::id::{DimId, InputId, VarId};
@@ -60,27 +62,21 @@ impl View {
         };
         for n in 0..system.vars.len() {
             let var = VarId::from(n);
-            walk_equation(&system, var, &mut |expr, site| {
+            walk_equation(&system.around(var), var, &mut |expr, site| {
                 view.note(Sink::Var(var), expr, site)
             })?;
         }
-        let domain = system.domain_cond();
-        let context = system.context_cond();
         for (output, declared) in system.outputs.iter().enumerate() {
             for (write, written) in declared.writes.iter().enumerate() {
                 let sink = Sink::Write { output, write };
-                let active = context
-                    .clone()
-                    .and(domain.clone())
-                    .and(written.when.clone());
-                let site = Site::new(&system, active);
-                walk(
-                    &system,
-                    &domain,
-                    &written.value,
-                    &site,
-                    &mut |expr, site| view.note(sink, expr, site),
-                )?;
+                let seen = system.around_write(written);
+                let domain = seen.domain_cond();
+                let context = seen.context_cond();
+                let active = context.and(domain.clone()).and(written.when.clone());
+                let site = Site::new(&seen, active);
+                walk(&seen, &domain, &written.value, &site, &mut |expr, site| {
+                    view.note(sink, expr, site)
+                })?;
             }
         }
         view.system = system;
@@ -140,14 +136,26 @@ impl View {
         Ok(())
     }
 
-    /// The points of the index space where the right-hand side has no value.
+    /// The system as the owner of a right-hand side sees it.
+    pub(super) fn around(&self, sink: Sink) -> Cow<'_, System> {
+        match sink {
+            Sink::Var(var) => self.system.around(var),
+            Sink::Write { output, write } => {
+                let write = &self.system.outputs[output].writes[write];
+                self.system.around_write(write)
+            }
+        }
+    }
+
+    /// The points where the right-hand side has no value.
     pub(super) fn undefined(&self, sink: Sink) -> Result<Option<Set>, SetError> {
         let mut all: Option<Set> = None;
+        let seen = self.around(sink);
         for (_, site) in self.holes.iter().filter(|(of, _)| *of == sink) {
-            let frame = Frame::new(&self.system, &site.inner);
+            let frame = Frame::new(&seen, &site.inner);
             let mut points = frame.set(&site.conds)?;
             if !site.inner.is_empty() {
-                points = points.project_onto(0..self.system.dims.len())?;
+                points = points.project_onto(0..seen.dims.len())?;
             }
             all = Some(match all {
                 None => points,
@@ -160,12 +168,13 @@ impl View {
     /// Where a site is reached, over its point and inner iterators, without points that have no
     /// value.
     pub(super) fn reached(&self, sink: Sink, site: &Site) -> Result<Set, SetError> {
-        let frame = Frame::new(&self.system, &site.inner);
+        let seen = self.around(sink);
+        let frame = Frame::new(&seen, &site.inner);
         let set = frame.set(&site.conds)?;
         match self.undefined(sink)? {
             None => Ok(set),
             Some(undefined) => {
-                let undefined = undefined.insert_dims(self.system.dims.len(), site.inner.len())?;
+                let undefined = undefined.insert_dims(seen.dims.len(), site.inner.len())?;
                 Ok(set.subtract(&undefined)?)
             }
         }

@@ -144,6 +144,7 @@ impl Pass {
             name: self.carrier_name(input),
             ty: Type::Scalar(self.system.inputs[input.index()].ty),
             law: Law::Fixed,
+            own: None,
             on: Some(rest)
                 .filter(|c| *c != Cond::TRUE)
                 .into_iter()

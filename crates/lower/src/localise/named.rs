@@ -148,6 +148,7 @@ fn variable(system: &mut System, of: VarId, name: &str, value: Expr, when: &Cond
         name,
         ty,
         law: like.law,
+        own: None,
         on,
         body: value,
         span,

@@ -251,7 +251,7 @@ fn known_sizes(system: &System, count: &Form) -> Result<Form, Overflow> {
 }
 
 /// A form as a value, an i64.
-fn value_of(form: &Form) -> Expr {
+pub fn value_of(form: &Form) -> Expr {
     let int = |c| Expr::int(Scalar::I64, c);
     let times = |a: Expr, b: &Poly| match b.as_constant() {
         Some(1) => a,

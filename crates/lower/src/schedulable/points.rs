@@ -107,7 +107,7 @@ fn values(system: &System, params: &[i128]) -> Result<Option<Vec<Value>>, SetErr
 }
 
 /// The vertices of a cycle, each with the label of the edge to the next.
-fn find_cycle(needs: &[Vec<(usize, usize)>]) -> Option<Vec<(usize, usize)>> {
+pub(crate) fn find_cycle(needs: &[Vec<(usize, usize)>]) -> Option<Vec<(usize, usize)>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
         New,

@@ -71,6 +71,7 @@ impl Store<'_> {
                 ty,
                 axes: self.axes.clone(),
                 writes: vec![Write {
+                    of: None,
                     value,
                     index: index.to_vec(),
                     when: when.clone(),

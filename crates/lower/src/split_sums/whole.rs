@@ -152,6 +152,7 @@ fn sums_of_parts(
             name: store.name.clone(),
             ty: store.ty.clone(),
             law: Law::Reorderable,
+            own: None,
             on: Vec::new(),
             body: Expr::Reduce {
                 op,

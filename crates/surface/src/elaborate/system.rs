@@ -18,7 +18,7 @@ use super::names::{Entity, Names, check_name};
 use super::stencil::elaborate_boundary;
 use super::value::COPIES;
 use super::{Elaborated, Errors, Failed, functions, size, table};
-use crate::tree::{self, ExprKind};
+use crate::tree::{self, ExprKind, Origin};
 
 /// The position of a value, which determines the names it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Elaborator<'e> {
     pub names: Names,
     pub errors: &'e mut Errors,
     pub place: Place,
+    /// The iterators of the current equation or write.
+    pub dims: Vec<Dim>,
     /// The types of the locals in the current body.
     pub locals: Vec<Type>,
     /// The number of nodes that may still be copied in the current body.
@@ -69,6 +71,7 @@ impl<'e> Elaborator<'e> {
             names: Names::default(),
             errors,
             place: Place::Equation,
+            dims: Vec::new(),
             locals: Vec::new(),
             copies: COPIES,
             calls: Vec::new(),
@@ -170,11 +173,7 @@ impl<'e> Elaborator<'e> {
         }
         for (n, dim) in tree.index.iter().flat_map(|i| &i.dims).enumerate() {
             self.declare_name(&dim.name, Entity::Dim(DimId::from(n)));
-            self.system.dims.push(Dim {
-                name: dim.name.text.clone(),
-                range: None,
-                span: dim.span,
-            });
+            self.system.dims.push(self::dim(dim));
         }
         for (n, var) in tree.vars.iter().enumerate() {
             self.declare_name(&var.name, Entity::Var(VarId::from(n)));
@@ -182,6 +181,7 @@ impl<'e> Elaborator<'e> {
                 name: var.name.text.clone(),
                 ty: var.ty.ty.clone(),
                 law: var.law,
+                own: var.own.as_ref().map(|dims| dims.iter().map(dim).collect()),
                 on: Vec::new(),
                 body: PLACEHOLDER,
                 span: var.origin.span(),
@@ -210,21 +210,27 @@ impl<'e> Elaborator<'e> {
         let Some(index) = &tree.index else {
             return;
         };
-        for (n, dim) in index.dims.iter().enumerate() {
+        self.system.dims = self.ranges(&index.dims, index.origin);
+        self.errors.within("the index space", index.origin);
+        self.system.domain = self.conds(&index.domain);
+    }
+
+    /// Iterators with their ranges.
+    fn ranges(&mut self, list: &[tree::Dim], origin: Origin) -> Vec<Dim> {
+        let mut dims: Vec<Dim> = list.iter().map(dim).collect();
+        for (n, declared) in list.iter().enumerate() {
             self.sees = Sees::Before(n);
-            let what = format!("the range of `{}`", dim.name.text);
-            self.errors.within(&what, index.origin);
-            let Some((lo, hi)) = &dim.range else {
-                continue;
-            };
-            let range = (self.form(lo), self.form(hi));
-            if let ((Ok(lo), Ok(hi)), Some(dim)) = (range, self.system.dims.get_mut(n)) {
-                dim.range = Some((lo, hi));
+            let what = format!("the range of `{}`", declared.name.text);
+            self.errors.within(&what, origin);
+            if let Some((lo, hi)) = &declared.range {
+                let range = (self.form(lo), self.form(hi));
+                if let (Ok(lo), Ok(hi)) = range {
+                    dims[n].range = Some((lo, hi));
+                }
             }
         }
         self.sees = Sees::All;
-        self.errors.within("the index space", index.origin);
-        self.system.domain = self.conds(&index.domain);
+        dims
     }
 
     /// The boundary conditions of inputs.
@@ -352,12 +358,20 @@ impl<'e> Elaborator<'e> {
         functions::check_calls(&self.system.functions, &calls, self.errors);
         self.place = Place::Equation;
         for (n, var) in tree.vars.iter().enumerate() {
+            let hidden = self.enter(var.own.as_deref(), true);
+            if let Some(list) = &var.own {
+                let dims = self.ranges(list, var.origin);
+                if let Some(slot) = self.system.vars.get_mut(n) {
+                    slot.own = Some(dims);
+                }
+            }
             let equation = format!("the equation of `{}`", var.name.text);
             self.errors.within(&equation, var.origin);
             let on = self.conds(&var.on);
             self.start_body(Vec::new());
             let what = format!("`{}`", var.name.text);
             let body = self.body(&var.body, &var.ty.ty, &what);
+            self.leave(hidden);
             if let Some(slot) = self.system.vars.get_mut(n) {
                 slot.on = on;
                 if let Ok(body) = body {
@@ -367,9 +381,51 @@ impl<'e> Elaborator<'e> {
         }
         self.place = Place::Write;
         for output in &tree.outputs {
-            let output = self.output(output);
+            let output = self.output(output, tree);
             self.system.outputs.push(output);
         }
+    }
+
+    /// Enters an equation or write with the iterators of the index space, or with others in their
+    /// place. `new`: a name of these that is taken is an error. Returns the iterators that are not
+    /// seen meanwhile.
+    fn enter(&mut self, own: Option<&[tree::Dim]>, new: bool) -> Option<Vec<Dim>> {
+        self.dims.clone_from(&self.system.dims);
+        let own = own?;
+        let hidden = std::mem::replace(&mut self.dims, own.iter().map(dim).collect());
+        for dim in &hidden {
+            self.names.forget(&dim.name);
+        }
+        for (n, dim) in own.iter().enumerate() {
+            let entity = Entity::Dim(DimId::from(n));
+            match new {
+                true => self.declare_name(&dim.name, entity),
+                false => self.names.assume(&dim.name.text, dim.name.span, entity),
+            }
+        }
+        Some(hidden)
+    }
+
+    /// Leaves it; the hidden iterators are seen again.
+    fn leave(&mut self, hidden: Option<Vec<Dim>>) {
+        let own = std::mem::take(&mut self.dims);
+        let Some(hidden) = hidden else { return };
+        for (n, dim) in own.iter().enumerate() {
+            let entity = Entity::Dim(DimId::from(n));
+            if self.names.get(&dim.name) == Some(entity) {
+                self.names.forget(&dim.name);
+            }
+        }
+        for (n, dim) in hidden.iter().enumerate() {
+            let entity = Entity::Dim(DimId::from(n));
+            self.names.assume(&dim.name, dim.span, entity);
+        }
+    }
+
+    /// The index list of the current point.
+    pub fn here(&self) -> Vec<Form> {
+        let dims = 0..self.dims.len();
+        dims.map(|n| Form::from(DimId::from(n))).collect()
     }
 
     fn start_body(&mut self, locals: Vec<Type>) {
@@ -422,7 +478,7 @@ impl<'e> Elaborator<'e> {
         body
     }
 
-    fn output(&mut self, output: &tree::Output) -> Output {
+    fn output(&mut self, output: &tree::Output, tree: &tree::System) -> Output {
         self.errors
             .within(&format!("the output `{}`", output.name.text), output.origin);
         self.sees = Sees::Parameters;
@@ -432,7 +488,14 @@ impl<'e> Elaborator<'e> {
         let writes = output
             .writes
             .iter()
-            .filter_map(|write| self.write(write, output, ty).ok())
+            .filter_map(|write| {
+                let of = tree.written(write);
+                let own = of.and_then(|n| tree.vars[n].own.as_deref());
+                let hidden = self.enter(own, false);
+                let written = self.write(write, output, ty, of.map(VarId::from));
+                self.leave(hidden);
+                written.ok()
+            })
             .collect();
         let fill = output
             .fill
@@ -453,6 +516,7 @@ impl<'e> Elaborator<'e> {
         write: &tree::Write,
         output: &tree::Output,
         ty: Scalar,
+        of: Option<VarId>,
     ) -> Elaborated<Write> {
         self.start_body(Vec::new());
         let what = format!("`{}`", output.name.text);
@@ -479,6 +543,7 @@ impl<'e> Elaborator<'e> {
             None => Ok(Cond::TRUE),
         };
         Ok(Write {
+            of,
             value: value?,
             index: index?,
             when: when?,
@@ -517,6 +582,15 @@ fn article(word: &str) -> &'static str {
         "an"
     } else {
         "a"
+    }
+}
+
+/// An iterator whose range is elaborated later.
+fn dim(tree: &tree::Dim) -> Dim {
+    Dim {
+        name: tree.name.text.clone(),
+        range: None,
+        span: tree.span,
     }
 }
 

@@ -38,16 +38,32 @@ impl Builder {
             self.exprs(&index.domain);
         }
         self.function_bodies(&system.functions);
+        let mut own = Vec::new();
         for var in &system.vars {
+            let first = self.locals.len();
+            for dim in var.own.iter().flatten() {
+                let ranges = dim.range.iter().flat_map(|(lo, hi)| [lo, hi]);
+                self.exprs(ranges);
+                self.declare_local(NameKind::Iterator, &dim.name, dim.span, var.origin.span());
+            }
             self.exprs(&var.on);
             self.expr(&var.body);
+            own.push(self.locals.split_off(first));
         }
         for output in &system.outputs {
             self.axes(&output.axes);
             for write in &output.writes {
+                let of = system.written(write).map(|n| own[n].clone());
+                for (_, id) in of.iter().flatten() {
+                    // Outputs that take the variable see its iterators.
+                    let scope = &mut self.index.definitions[id.0].scope;
+                    *scope = scope.to(write.span);
+                }
+                self.locals.extend(of.into_iter().flatten());
                 self.expr(&write.value);
                 self.exprs(&write.index);
                 self.exprs(&write.when);
+                self.locals.clear();
             }
         }
         self.leave();

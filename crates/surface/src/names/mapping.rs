@@ -43,12 +43,14 @@ impl Builder {
                 DirectiveKind::Tile { outer, inner, .. }
                 | DirectiveKind::TileLoop { outer, inner, .. } => vec![outer, inner],
                 DirectiveKind::SpaceTimeTransform { dst, .. } => dst.iter().collect(),
+                DirectiveKind::Space { dims } => dims.iter().collect(),
                 DirectiveKind::When { directives, .. } => {
                     self.indices(directives);
                     continue;
                 }
                 DirectiveKind::Place { .. }
                 | DirectiveKind::Time { .. }
+                | DirectiveKind::Align { .. }
                 | DirectiveKind::Forward { .. }
                 | DirectiveKind::Read { .. }
                 | DirectiveKind::Sum { .. }
@@ -108,6 +110,17 @@ impl Walk<'_> {
             DirectiveKind::When { cond, directives } => {
                 self.cond(cond);
                 self.directives(directives);
+            }
+            DirectiveKind::Space { .. } => {}
+            DirectiveKind::Align { var, dims, forms } => {
+                self.name(var);
+                let extent = directive.span;
+                for dim in dims {
+                    let kind = NameKind::Iterator;
+                    self.builder.declare_local(kind, dim, dim.span, extent);
+                }
+                self.forms(forms);
+                self.builder.locals.clear();
             }
             DirectiveKind::Forward { input, along } => {
                 self.name(input);

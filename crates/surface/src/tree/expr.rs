@@ -159,6 +159,21 @@ impl Expr {
         matches!(self.kind, ExprKind::Mistake(_))
     }
 
+    /// The names of values and of variables at points, in the order of the text.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        let mut open = vec![self];
+        while let Some(expr) = open.pop() {
+            match &expr.kind {
+                ExprKind::Name(name) => names.push(name.as_str()),
+                ExprKind::Apply(name, _) => names.push(name.text.as_str()),
+                _ => {}
+            }
+            open.extend(operands(&expr.kind).into_iter().rev());
+        }
+        names
+    }
+
     /// The operands of a chain of one operator, as in `a && b && c`; parentheses are not entered.
     pub fn operands(&self, op: BinOp) -> Vec<&Expr> {
         let mut operands = Vec::new();

@@ -25,6 +25,8 @@ const DIRECTIVES: &[&str] = &[
     "time",
     "tile",
     "when",
+    "space",
+    "align",
     "forward",
     "read",
     "sum",
@@ -121,6 +123,23 @@ impl Parser<'_> {
                     input,
                     along: self.tuple_of_forms()?,
                 }
+            }
+            "space" => {
+                self.advance();
+                let open = self.expect(Tok::LParen, "`(` and the iterators of the space")?;
+                let dims = self.list(open, Tok::RParen, "`)`", |p| p.name("an iterator"))?;
+                DirectiveKind::Space { dims }
+            }
+            "align" => {
+                self.advance();
+                let var = self.name("a variable")?;
+                let open = self.expect(Tok::LParen, "`(` and names for its iterators")?;
+                let dims = self.list(open, Tok::RParen, "`)`", |p| p.name("an iterator"))?;
+                self.expect(Tok::Arrow, "`->` and the point of the space")?;
+                let open =
+                    self.expect(Tok::LParen, "`(` and a form for each iterator of the space")?;
+                let forms = self.list(open, Tok::RParen, "`)`", Self::form)?;
+                DirectiveKind::Align { var, dims, forms }
             }
             "read" => {
                 self.advance();

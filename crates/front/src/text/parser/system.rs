@@ -292,10 +292,7 @@ impl Parser<'_> {
         self.advance();
         let mut dims = Vec::new();
         loop {
-            let name = self.name("an iterator")?;
-            let range = self.range_after(&name)?;
-            let span = self.since(name.span);
-            dims.push(Dim { name, range, span });
+            dims.push(self.iterator()?);
             if !self.eat(Tok::Comma) {
                 break;
             }
@@ -313,11 +310,24 @@ impl Parser<'_> {
         })
     }
 
-    /// `var Z: f32 reorderable on q >= 1 = body;`.
+    /// `i in 0..N`, or `i`.
+    fn iterator(&mut self) -> Parsed<Dim> {
+        let name = self.name("an iterator")?;
+        let range = self.range_after(&name)?;
+        let span = self.since(name.span);
+        Ok(Dim { name, range, span })
+    }
+
+    /// `var Z: f32 reorderable on q >= 1 = body;`, `var F(i in 0..N, j): f32 on j < i = body;`.
     fn var(&mut self) -> Parsed<Var> {
         let start = self.span();
         self.advance();
         let name = self.name("the name of the variable")?;
+        let open = self.span();
+        let own = match self.eat(Tok::LParen) {
+            true => Some(self.list(open, Tok::RParen, "`)`", Self::iterator)?),
+            false => None,
+        };
         if self.peek() == Tok::Assign {
             let error = Diagnostic::new(
                 &syntax::UNEXPECTED_TOKEN,
@@ -344,6 +354,7 @@ impl Parser<'_> {
         self.end_statement()?;
         Ok(Var {
             name,
+            own,
             ty,
             law,
             on,

@@ -166,7 +166,7 @@ impl<'a> Printer<'a> {
             Expr::Var { var, index, .. } => {
                 let name = self.system.vars.get(var.index()).map(|v| &v.name);
                 self.name(name, "var", var.index());
-                if *index != self.system.identity_index() {
+                if !self.system.is_here(*var, index) {
                     let index = join_forms(index, self.params, self.dims);
                     self.push(&format!("({index})"));
                 }

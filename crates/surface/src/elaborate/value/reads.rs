@@ -33,8 +33,12 @@ impl Elaborator<'_> {
                 None => Err(Failed),
             },
             Entity::Var(var) => {
-                let index = self.system.identity_index();
-                self.var_at(name, var, index, span)
+                let here: Vec<&String> = self.dims.iter().map(|d| &d.name).collect();
+                let of_var: Vec<String> = self.system.names_of(var);
+                if self.place != Place::Function && !of_var.iter().eq(here) {
+                    return self.other_iterators(name, &of_var, span);
+                }
+                self.var_at(name, var, self.here(), span)
             }
             Entity::Input(input) if self.axes_of(input) == Some(0) => {
                 self.element_of(name, input, &[], span)
@@ -82,7 +86,7 @@ impl Elaborator<'_> {
         span: Span,
     ) -> Elaborated<(Expr, Ty)> {
         self.pure(name, Entity::Var(var), span)?;
-        if self.place == Place::Write && index != self.system.identity_index() {
+        if self.place == Place::Write && index != self.here() {
             return self.errors.fail(
                 Diagnostic::new(
                     &types::READ_ELSEWHERE,
@@ -99,6 +103,19 @@ impl Elaborator<'_> {
         Ok((Expr::Var { var, index, span }, ty))
     }
 
+    /// The error for a name alone of a variable with other iterators than those here.
+    fn other_iterators<T>(&mut self, name: &str, dims: &[String], span: Span) -> Elaborated<T> {
+        let dims = dims.join(", ");
+        self.errors.fail(
+            Diagnostic::new(
+                &types::WRONG_COUNT,
+                span,
+                format!("`{name}` has iterators of its own, ({dims}), and its name alone does not say which value is read"),
+            )
+            .help(format!("give one index for each of its iterators, such as `{name}({dims})`")),
+        )
+    }
+
     pub(super) fn var_call(
         &mut self,
         name: &str,
@@ -106,8 +123,8 @@ impl Elaborator<'_> {
         args: &[tree::Expr],
         span: Span,
     ) -> Elaborated<(Expr, Ty)> {
-        if args.len() != self.system.dims.len() {
-            let dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
+        let dims = self.system.names_of(var);
+        if args.len() != dims.len() {
             let expected = format!("{} indices ({})", dims.len(), dims.join(", "));
             let error = Diagnostic::new(
                 &types::WRONG_COUNT,
@@ -118,7 +135,7 @@ impl Elaborator<'_> {
                 ),
             );
             return self.errors.fail(error.help(format!(
-                "give one index for each iterator: the value of the same point is `{name}({})`",
+                "give one index for each of its iterators, such as `{name}({})`",
                 dims.join(", ")
             )));
         }

@@ -56,7 +56,7 @@ impl Elaborator<'_> {
             };
             let (lo, hi) = (self.form(lo), self.form(hi));
             let range = Some((lo?, hi?));
-            let id = DimId::from(self.system.dims.len() + self.system.bound.len());
+            let id = DimId::from(self.dims.len() + self.system.bound.len());
             if !self.names.declare(&dim.name, Entity::Dim(id), self.errors) {
                 return Err(Failed);
             }
@@ -79,7 +79,7 @@ impl Elaborator<'_> {
     ) -> Elaborated<(Expr, Ty)> {
         self.may_reduce("scan", span)?;
         let along = match self.names.get(&dim.text) {
-            Some(Entity::Dim(d)) if d.index() < self.system.dims.len() => d,
+            Some(Entity::Dim(d)) if d.index() < self.dims.len() => d,
             Some(entity) => {
                 let help = "a scan runs along an iterator of the index space";
                 return self.wrong_kind(

@@ -1,0 +1,210 @@
+//! Variables that a mapping moves to one index space.
+
+use std::collections::BTreeMap;
+
+use systola_driver::{Fix, Machine, Simd, load, lower};
+use systola_interp::kernel::{Options, run_kernel_program};
+use systola_interp::{run_array, run_system};
+use systola_ir::mapping::Mapping;
+use systola_ir::system::System;
+use systola_lower::align::align;
+use systola_lower::failure::Failure;
+use systola_lower::pipeline::analyse;
+
+use crate::values::inputs;
+
+fn parts(text: &str) -> (System, Vec<Mapping>) {
+    let module = load(text).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+    let system = module.systems.into_iter().next().expect("one system");
+    (system, module.mappings)
+}
+
+/// Statements of one recurrence that run at different times.
+const PROGRAMS: [(&str, &[i128]); 4] = [
+    (
+        "system jacobi(T, N) where T >= 1, N >= 3 {
+           input a[N]: i32;
+           var A(t in 0..T + 1, i in 0..N): i32 = select(t == 0, a[i],
+               select(i == 0 || i == N - 1, A(t - 1, i), B(t - 1, i)));
+           var B(t in 0..T, i in 1..N - 1): i32 = A(t, i - 1) + 2 * A(t, i) - A(t, i + 1);
+           output z[N]: i32 = A at [i] when t == T;
+         }
+         mapping rows of jacobi {
+           space (u, i);
+           align A (t, i) -> (2*t, i);
+           align B (t, i) -> (2*t + 1, i);
+           tile i by L as (b, l);
+           launch = u; block = b; lane = l; time = 0;
+         }
+         mapping points of jacobi {
+           space (u, i);
+           align A (t, i) -> (2*t, i);
+           align B (s, j) -> (2*s + 1, j);
+           lane = 0; time = (u, i);
+         }
+         mapping skewed of jacobi {
+           space (u, i);
+           align A (t, i) -> (2*t, i + 2*t);
+           align B (t, i) -> (2*t + 1, i + 2*t + 1);
+           lane = 0; time = (i, u);
+         }",
+        &[3, 17],
+    ),
+    (
+        "system fdtd(T, N) where T >= 1, N >= 2 {
+           input e[N]: i32;
+           input h[N]: i32;
+           var E(t in 0..T, x in 0..N): i32 = select(t == 0, e[x], E(t - 1, x))
+               + select(x == 0, 0, select(t == 0, h[x] - h[x - 1], H(t - 1, x) - H(t - 1, x - 1)));
+           var H(t in 0..T, x in 0..N): i32 = select(t == 0, h[x], H(t - 1, x))
+               + select(x == N - 1, 0, E(t, x + 1) - E(t, x));
+           output y[N]: i32 = H at [x] when t == T - 1;
+         }
+         mapping skewed of fdtd {
+           space (t, s);
+           align E (t, x) -> (t, 2*x);
+           align H (t, x) -> (t, 2*x + 3);
+           lane = 0; time = (t, s);
+         }
+         mapping down of fdtd {
+           space (v, x);
+           align E (t, x) -> (2*t, x);
+           align H (t, x) -> (2*t + 1, x);
+           launch = v; lane = 0; time = N - 1 - x;
+         }",
+        &[4, 9],
+    ),
+    (
+        "system sums(N) where N >= 1 {
+           input x[N]: i32;
+           index i in 0..N;
+           var X: i32 = x[i];
+           var P(j in 0..N): i32 = scan(+, j, X(j));
+           var M(j in 0..N): i32 = select(j == 0, P(0), max(M(j - 1), P(j)));
+           output m[N]: i32 = M at [j];
+         }
+         mapping one of sums {
+           space (i);
+           align P (j) -> (j);
+           align M (k) -> (k);
+           lane = 0; time = i;
+         }",
+        &[11],
+    ),
+    (
+        "system product(M, N) where M >= 1, N >= 2 {
+           input a[M, N]: i32;
+           input x[N]: i32;
+           var Y(i in 0..M): i32 = reduce(+, k in 0..N, a[i, k] * x[k]);
+           var Z(i in 0..M): i32 = select(i == 0, Y(0), Z(i - 1) + Y(i));
+           output z[M]: i32 = Z at [i];
+         }
+         mapping late of product {
+           space (p, i);
+           align Y (i) -> (0, i);
+           align Z (i) -> (1, i);
+           lane = 0; time = (p, i, k);
+         }",
+        &[5, 6],
+    ),
+];
+
+#[test]
+fn aligned_systems_compute_the_same() {
+    let mut runs = 0;
+    for (text, sizes) in PROGRAMS {
+        let (system, mappings) = parts(text);
+        let arrays = inputs(&system, sizes).expect("small arrays");
+        let want = run_system(&system, sizes, &arrays).expect("a legal system");
+        for mapping in &mappings {
+            let name = format!("{} of {}", mapping.name, system.name);
+            let aligned = align(&system, mapping);
+            let aligned = aligned.unwrap_or_else(|e| panic!("{name}: {e:?}"));
+            assert!(aligned.has_one_space(), "{name}\n{aligned}");
+            let found = run_system(&aligned, sizes, &arrays);
+            assert_eq!(found.as_ref(), Ok(&want), "{name}\n{aligned}");
+            let given: Vec<Option<i128>> = sizes.iter().copied().map(Some).collect();
+            let analysed = analyse(&system, mapping, &given);
+            let analysed = analysed.unwrap_or_else(|e| panic!("{name}: {e:?}\n{aligned}"));
+            let found = run_array(&analysed.array, sizes, &arrays);
+            assert_eq!(found.as_ref(), Ok(&want), "{name}\n{}", analysed.array);
+            let module = load(text).expect("loaded before");
+            for machine in [Machine::cpu(Simd::Avx2), Machine::cuda()] {
+                let program = lower(&module, mapping, &BTreeMap::new(), &Fix::Nothing, &machine);
+                let program = program.unwrap_or_else(|e| panic!("{name}: {e:?}")).program;
+                let found = run_kernel_program(&program, sizes, &arrays, &Options::default());
+                let found = found.unwrap_or_else(|e| panic!("{name}: {e}\n{program}"));
+                assert_eq!(found.outputs, want, "{name}\n{program}");
+                runs += 1;
+            }
+        }
+    }
+    assert_eq!(runs, 14);
+}
+
+/// The refusal of the first mapping.
+fn refusal(text: &str) -> String {
+    let (system, mappings) = parts(text);
+    match align(&system, &mappings[0]) {
+        Err(Failure::Refused(errors)) => format!("{}: {}", errors[0].code.id, errors[0].message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn alignments_are_changes_of_basis() {
+    let with = |mapping: &str| {
+        refusal(&format!(
+            "system s(N) where N >= 1 {{
+               input x[N]: i32;
+               var A(i in 0..N, j in 0..N): i32 = select(j == 0, x[i], A(i, j - 1));
+               var S(i in 0..N): i32 = scan(+, i, A(i, N - 1));
+               output z[N]: i32 = S at [i];
+             }}
+             mapping m of s {{ {mapping} lane = 0; time = (i, j); }}"
+        ))
+    };
+    assert_eq!(
+        with("space (i, j);"),
+        "E0421: `S` has the iterators (i), and the space has (i, j)"
+    );
+    assert_eq!(
+        with(""),
+        "E0421: `A` has the iterators (i, j), and there is no common space"
+    );
+    assert_eq!(
+        with("space (i, j); align S (i) -> (i);"),
+        "E0422: `S` is aligned with 1 coordinates of the space, and there are 2"
+    );
+    assert_eq!(
+        with("space (i, j); align A (i, j) -> (i, 0); align S (i) -> (i, N);"),
+        "E0422: A(0, 0) and A(0, 1) are aligned with the same point of the space"
+    );
+    assert_eq!(
+        with("space (i, j); align S (i) -> (2*i, N);"),
+        "E0422: `S` has a running sum along `i`, which no coordinate of the space is"
+    );
+    assert_eq!(
+        with("space (i, j); align T (i) -> (i, N);"),
+        "E0402: `T` is no variable of `s`"
+    );
+}
+
+#[test]
+fn what_needs_memory_is_said() {
+    let text = "
+      system paths(N) where N >= 1 {
+        input d[N, N]: i32;
+        var D(k in 0..N + 1, i in 0..N, j in 0..N): i32 = select(k == 0, d[i, j],
+            min(D(k - 1, i, j), D(k - 1, i, k - 1) + D(k - 1, k - 1, j)));
+        output p[N, N]: i32 = D at [i, j] when k == N;
+      }
+      mapping m of paths { space (k, i, j); launch = k; lane = 0; time = (i, j); }";
+    let (system, mappings) = parts(text);
+    let errors = analyse(&system, &mappings[0], &[None]).expect_err("no array");
+    assert_eq!(errors[0].code.id, "L0724");
+    assert_eq!(
+        errors[0].message,
+        "D(k - 1, i, k - 1) is read at a distance that changes from point to point"
+    );
+}
