@@ -11,7 +11,8 @@ use systola_ir::kernel::{Access, Memory, Op, Stmt};
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Const, Expr};
 use systola_ir::{
-    BinOp, BufferId, Cond, DimId, Form, InputId, LocalId, Scalar, Span, Type, ValueId, VarId,
+    BinOp, BufferId, Cond, DimId, Form, InputId, Literal, LocalId, Scalar, Span, Type, ValueId,
+    VarId,
 };
 
 use crate::emit::Emitter;
@@ -163,6 +164,9 @@ impl Emitter<'_> {
                 self.test_operator(*op, b, divisor, here)?;
                 Bundle::Scalar(self.binary(*op, name, a, divisor))
             }
+            Expr::Cast(ty, a) if is_affine(a) && narrows(*ty) => {
+                Bundle::Scalar(self.narrowed(*ty, a, name, here)?)
+            }
             Expr::Cast(ty, a) => {
                 let a = self.scalar(a, name, here, done)?;
                 if self.b.ty(a) == *ty {
@@ -234,6 +238,36 @@ impl Emitter<'_> {
         done: &mut Evaluated,
     ) -> Result<ValueId, Failure> {
         Ok(self.expr(expr, name, here, done)?.scalar())
+    }
+
+    /// An affine expression in 32 bits. Sums and products wrap, so cutting the operands gives the
+    /// same bits as cutting the result, and a vector has twice as many of them.
+    fn narrowed(
+        &mut self,
+        ty: Scalar,
+        expr: &Expr,
+        name: &str,
+        here: &Here<'_>,
+    ) -> Result<ValueId, Failure> {
+        let form = match expr {
+            Expr::Binary(op, a, b) => {
+                let a = self.narrowed(ty, a, name, here)?;
+                let b = self.narrowed(ty, b, name, here)?;
+                return Ok(self.binary(*op, name, a, b));
+            }
+            Expr::Lit(_, Literal::Int(n)) => {
+                let n = match ty {
+                    Scalar::I32 => i128::from(*n as i32),
+                    _ => i128::from(*n as u32),
+                };
+                return Ok(self.b.literal(ty, Literal::Int(n)));
+            }
+            Expr::Iter(d) => here.at(&Form::from(*d))?,
+            Expr::Param(p) => Form::from(*p),
+            other => unreachable!("{other:?} is not affine"),
+        };
+        let index = self.b.value(name, Scalar::I64, Op::Index(form));
+        Ok(self.b.value(name, ty, Op::Cast(index)))
     }
 
     pub(super) fn binary(&mut self, op: BinOp, name: &str, a: ValueId, b: ValueId) -> ValueId {
@@ -446,6 +480,19 @@ impl Emitter<'_> {
         }
         Ok(())
     }
+}
+
+/// Is it a sum or product of iterators, sizes and numbers?
+fn is_affine(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(Scalar::I64, Literal::Int(_)) | Expr::Iter(_) | Expr::Param(_) => true,
+        Expr::Binary(BinOp::Add | BinOp::Sub | BinOp::Mul, a, b) => is_affine(a) && is_affine(b),
+        _ => false,
+    }
+}
+
+fn narrows(ty: Scalar) -> bool {
+    matches!(ty, Scalar::I32 | Scalar::U32)
 }
 
 /// The cells that the value of an output reads.
