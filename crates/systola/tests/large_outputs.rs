@@ -32,7 +32,9 @@ fn every_element_arrives() {
         .map(|w| w[0].wrapping_add(w[0]).wrapping_add(w[1]))
         .collect();
     let mut aligned = HostArray::zeros(systola::ir::Scalar::U8, &[n]).unwrap();
-    let mut shifted = vec![0u8; n + 1];
+    let mut shifted = vec![0u8; n + 64];
+    // One byte behind a multiple of 16, and at multiples of 16 that are none of 32 and of 64.
+    let to_line = shifted.as_ptr().align_offset(64);
     for threads in [1, 2, 3] {
         let options = RunOptions { threads };
         let inputs = [("x", View::from(&x[..]))];
@@ -42,12 +44,19 @@ fn every_element_arrives() {
             .run(&sizes, &inputs, &mut outputs, &options)
             .unwrap();
         assert!(aligned.as_slice::<u8>().unwrap() == expected, "{threads}");
-        shifted.fill(1);
-        let mut outputs = [("y", ViewMut::from(&mut shifted[1..]))];
-        compiled
-            .run(&sizes, &inputs, &mut outputs, &options)
-            .unwrap();
-        assert!(shifted[1..] == expected, "{threads}, shifted");
-        assert_eq!(shifted[0], 1);
+        for by in [1, 16, 32] {
+            let first = (to_line + by) % 64;
+            shifted.fill(1);
+            let mut outputs = [("y", ViewMut::from(&mut shifted[first..first + n]))];
+            compiled
+                .run(&sizes, &inputs, &mut outputs, &options)
+                .unwrap();
+            assert!(
+                shifted[first..first + n] == expected,
+                "{threads}, shifted by {by}"
+            );
+            assert!(shifted[..first].iter().all(|x| *x == 1));
+            assert!(shifted[first + n..].iter().all(|x| *x == 1));
+        }
     }
 }

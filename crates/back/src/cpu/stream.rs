@@ -13,6 +13,9 @@ use crate::error::Fault;
 use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 
+/// Bytes of the smallest non-temporal store of a vector register.
+const PART: u32 = 16;
+
 impl Cpu {
     /// The function that stores whole vectors by non-temporal stores, and the name of the flag that
     /// enables them; `None` for an ordinary store.
@@ -40,7 +43,8 @@ impl Cpu {
             function = format!("stream_if_{}", vector.name(cx.prelude)?);
             if !cx.prelude.has(&function) {
                 let all = all_lanes(vector.lanes);
-                let letters = [('I', all.as_str())];
+                let parts = (vector.bytes() / PART).to_string();
+                let letters = [('I', all.as_str()), ('E', parts.as_str())];
                 vector.add_from(cx.prelude, File::Memory, &function, "stream_if", &letters)?;
             }
         }
@@ -102,12 +106,14 @@ fn helper(prelude: &mut Prelude, vector: Vector) -> Result<String, Fault> {
     };
     let parts = (vector.bytes() / bytes).to_string();
     let last = (bytes - 1).to_string();
+    let small = (vector.bytes() / PART).to_string();
     let letters = [
         ('G', register),
         ('D', intrinsic),
         ('C', feature),
         ('K', parts.as_str()),
         ('A', last.as_str()),
+        ('E', small.as_str()),
     ];
     vector.add_from(prelude, File::Memory, &name, "stream", &letters)?;
     Ok(name)

@@ -11,7 +11,8 @@ $Q void store_$V($T *p, $V v)
 }
 
 #: stream
-// A non-temporal store if the array is large and the vector fills whole cache lines.
+// A non-temporal store if the array is large: whole cache lines, or parts of 16 bytes, which the
+// store that follows completes.
 $Q void stream_$V($T *p, $V v, bool large)
 {
 #ifdef $C
@@ -24,6 +25,15 @@ $Q void stream_$V($T *p, $V v, bool large)
             $D(($G *)p + n, r.part[n]);
         return;
     }
+    if (large && ((uintptr_t)p & 15) == 0) {
+        const union {
+            $V v;
+            __m128i part[$E];
+        } r = {.v = v};
+        for (int n = 0; n < $E; n++)
+            _mm_stream_si128((__m128i *)p + n, r.part[n]);
+        return;
+    }
 #else
     (void)large;
 #endif
@@ -31,13 +41,33 @@ $Q void stream_$V($T *p, $V v, bool large)
 }
 
 #: stream_if
-// The same if all lanes are active; otherwise inactive lanes do not access memory.
+// The same for active lanes; inactive lanes do not access memory.
 $Q void stream_if_$V($T *p, uint64_t on, $V v, bool large)
 {
-    if (on == $I)
+    if (on == $I) {
         stream_$V(p, v, large);
-    else
-        store_if_$V(p, on, v);
+        return;
+    }
+#ifdef __AVX__
+    if (large && ((uintptr_t)p & 15) == 0) {
+        const union {
+            $V v;
+            __m128i part[$E];
+        } r = {.v = v};
+        const int lanes = 16 / sizeof($T);
+        const uint64_t all = (UINT64_C(1) << lanes) - 1;
+        for (int n = 0; n < $E; n++) {
+            const uint64_t part = all << n * lanes;
+            if ((on & part) == part) {
+                _mm_stream_si128((__m128i *)p + n, r.part[n]);
+                on &= ~part;
+            }
+        }
+        if (on == 0)
+            return;
+    }
+#endif
+    store_if_$V(p, on, v);
 }
 
 #: keep
