@@ -43,13 +43,83 @@ mapping columns of conv2d {
   sum Z along (p, q);
 }";
 
+const COLUMNS: &str = "
+system columns(M, N) where M >= 1, N >= 1 {
+  input x[M, N]: f32;
+  index i in 0..M, j in 0..N;
+  var S: f32 = scan(+, i, x[i, j]);
+  output s[M, N]: f32 = S at [i, j];
+}
+mapping narrow of columns {
+  tile j by 256 as (b, w);
+  tile w by L as (r, l);
+  block = b;
+  lane = l;
+  reg = r;
+  time = i;
+}
+mapping high of columns {
+  look_back;
+  tile i by 16 as (p, r);
+  tile j by L as (q, l);
+  block = (p, q);
+  lane = l;
+  reg = r;
+  time = 0;
+}
+mapping wide of columns {
+  tile j by 4096 as (b, w);
+  tile w by L as (t, l);
+  block = b;
+  lane = l;
+  time = (i, t);
+  unroll t by 4;
+}";
+
+const SUM: &str = "
+system total(N) where N >= 1 {
+  input x[N]: f32;
+  var Z: f32 = reduce(+, i in 0..N, x[i]);
+  output z[]: f32 = Z at [];
+}
+mapping neighbours of total {
+  tile i by 32768 as (b, w);
+  tile w by 8*L as (t, v);
+  tile v by L as (r, l);
+  sum Z along t then tree (r, l, b);
+  block = b;
+  lane = l;
+  reg = r;
+  time = t;
+}
+mapping apart of total {
+  tile i by 32768 as (b, w);
+  tile w by 8192 as (t, v);
+  tile v by 1024 as (r, y);
+  tile y by L as (s, l);
+  sum Z along (s, t) then tree (r, l, b);
+  block = b;
+  lane = l;
+  reg = r;
+  time = (t, s);
+}";
+
 fn machine() -> Machine {
     Machine::cpu(Simd::Avx512)
 }
 
 /// The program of a mapping, with the given sizes as constants, and its sizes.
 fn program(name: &str, sizes: &[(&str, i128)], fix: &[&str]) -> (Program, Vec<i128>) {
-    let module = load(CONV2D).unwrap();
+    program_of(CONV2D, name, sizes, fix)
+}
+
+fn program_of(
+    text: &str,
+    name: &str,
+    sizes: &[(&str, i128)],
+    fix: &[&str],
+) -> (Program, Vec<i128>) {
+    let module = load(text).unwrap();
     let mapping = module.mappings.iter().find(|m| m.name == name).unwrap();
     let sizes: BTreeMap<String, i128> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let fix = Fix::Names(fix.iter().map(ToString::to_string).collect());
@@ -142,6 +212,35 @@ fn which_blocks_follow_each_other_shows_in_memory() {
     assert!((50.0..90.0).contains(&columns), "{columns}");
     let all = [stretch("narrow", 1e9), stretch("columns", 1e9)];
     assert!(all[0] > 1e6 && all[0] == all[1], "{all:?}");
+}
+
+/// The amount of a term at sizes that are all constants.
+fn amount(text: &str, mapping: &str, sizes: &[(&str, i128)], term: &str) -> f64 {
+    let names: Vec<&str> = sizes.iter().map(|(name, _)| *name).collect();
+    let (program, values) = program_of(text, mapping, sizes, &names);
+    let prediction = predict(&program, &values, &Device::Cpu(Cpu::default())).unwrap();
+    let found = prediction.terms.iter().find(|t| t.name == term).unwrap();
+    found.amount
+}
+
+#[test]
+fn each_row_of_a_block_begins_a_run() {
+    let sizes = [("M", 8192), ("N", 8192)];
+    let runs = |mapping: &str| amount(COLUMNS, mapping, &sizes, "runs");
+    assert_eq!(runs("narrow"), 8192.0 * 32.0);
+    assert_eq!(runs("wide"), 8192.0 * 2.0);
+    // Each of these blocks begins 16 runs at the same time.
+    let high = runs("high") / (512.0 * 512.0);
+    assert!((0.9..1.1).contains(&high), "{high}");
+}
+
+#[test]
+fn pages_that_are_read_at_the_same_time_hide_where_they_begin() {
+    let sizes = [("N", 1 << 27)];
+    let pages = |mapping: &str| amount(SUM, mapping, &sizes, "pages begun");
+    let all = (1u32 << 27) as f64 * 4.0 / 4096.0;
+    assert!((0.99..1.01).contains(&(pages("neighbours") / all)));
+    assert!((0.99..1.01).contains(&(pages("apart") * 64.0 / all)));
 }
 
 #[test]

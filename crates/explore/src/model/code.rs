@@ -29,6 +29,8 @@ pub struct Layout {
     pub extent: Vec<i64>,
     /// Of an element.
     pub bytes: u64,
+    /// Do instructions prefetch it?
+    pub is_prefetched: bool,
 }
 
 impl Layout {
@@ -46,6 +48,7 @@ impl Layout {
             lo,
             extent,
             bytes: u64::from((bits / 8).max(1)),
+            is_prefetched: false,
         })
     }
 
@@ -174,12 +177,20 @@ impl<'p> Code<'p> {
             let ends = array.extents.iter().map(|e| Ok((0, e.eval(sizes)?)));
             Layout::new(ends, array.ty.bits())
         });
+        let mut buffers = buffers.collect::<Result<Vec<_>, _>>()?;
+        walk(&kernel.body, &mut |stmt| {
+            if let Stmt::Prefetch { at, .. } = stmt
+                && let Some(buffer) = at.memory.buffer()
+            {
+                buffers[buffer.index()].is_prefetched = true;
+            }
+        });
         let mut compiler = Compiler {
             kernel,
             sizes,
             pricing: Pricing::new(kernel, lanes),
             constants: constants.into_iter().map(|(buffer, _)| buffer).collect(),
-            buffers: buffers.collect::<Result<_, _>>()?,
+            buffers,
             shared: shared.collect::<Result<_, _>>()?,
             accesses: Vec::new(),
         };

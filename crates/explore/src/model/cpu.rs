@@ -2,7 +2,7 @@
 
 use systola_ir::Cond;
 use systola_ir::kernel::Stmt;
-use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::visit::{any, walk};
 
 use super::alive::{Alive, alive};
 use super::chain::{self, Latencies, Start};
@@ -29,7 +29,18 @@ pub fn kernel(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<KernelPrediction
     terms.push(critical_path(counted, instructions.all, cycles, cpu)?);
     terms.extend(transfers(counted, busy, cpu)?);
     let (limit, longest) = longest(&terms);
-    let longest = longest.max(through_l1(&terms));
+    let runs = runs(counted, cpu)?;
+    let runs = Term::new("runs", runs, "runs", busy / cpu.run.value, &cpu.run);
+    let begun = pages_begun(counted, cpu)?;
+    let begun = Term::new(
+        "pages begun",
+        begun,
+        "pages",
+        busy / cpu.page_start.value,
+        &cpu.page_start,
+    );
+    let through_l1 = through_l1(&terms, runs.seconds + begun.seconds);
+    let longest = longest.max(through_l1);
 
     let pages = tlb_misses(counted, cpu)?;
     let pages = Term::new("pages", pages, "pages", cycles / cpu.page.value, &cpu.page);
@@ -37,7 +48,7 @@ pub fn kernel(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<KernelPrediction
     let look_backs = look_backs(counted, busy, cpu)?;
     let launches = counted.launches(&cpu.launch);
     let seconds = longest + pages.seconds + blocks.seconds + look_backs.seconds + launches.seconds;
-    terms.extend([pages, blocks, look_backs, launches]);
+    terms.extend([runs, begun, pages, blocks, look_backs, launches]);
     Ok(KernelPrediction {
         seconds,
         terms,
@@ -205,6 +216,16 @@ fn critical_path(
     ))
 }
 
+/// L3 selects the set of a line by a hash.
+const L3_WAYS: f64 = 0.0;
+
+fn l3(cpu: &Cpu) -> Cache {
+    Cache {
+        bytes: cpu.l3_bytes.value,
+        ways: L3_WAYS,
+    }
+}
+
 /// The terms of the bytes that cross the levels of the memory hierarchy.
 fn transfers(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Result<[Term; 3], Error> {
     // A written line is read first, unless the store is non-temporal, and written back later.
@@ -222,8 +243,7 @@ fn transfers(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Result<[Term;
     };
     let l2 = moved(&cpu.l1_bytes, cpu.l1_ways.value)?;
     let l3 = moved(&cpu.l2_bytes, cpu.l2_ways.value)?;
-    // L3 selects the set of a line by a hash.
-    let memory = moved(&cpu.l3_bytes, 0.0)?;
+    let memory = moved(&cpu.l3_bytes, L3_WAYS)?;
     let copy = if busy > 1.0 {
         &cpu.copy_all
     } else {
@@ -241,13 +261,47 @@ fn transfers(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Result<[Term;
 
 /// Registers and L1 exchange nothing while L1 receives lines: the time of loads and stores is added
 /// to that of the slowest cache behind it, as in the ECM model (Treibig and Hager 2010). Moves
-/// between lanes, which replace loads, count like them.
-fn through_l1(terms: &[Term]) -> f64 {
-    let slowest = |names: [&str; 3]| {
+/// between lanes, which replace loads, count like them. Memory is idle while the first line of a run
+/// is on its way.
+fn through_l1(terms: &[Term], runs: f64) -> f64 {
+    let slowest = |names: &[&str]| {
         let named = terms.iter().filter(|t| names.contains(&t.name));
         named.map(|t| t.seconds).fold(0.0, f64::max)
     };
-    slowest(["loads", "stores", "moves between lanes"]) + slowest(["L2", "L3", "memory"])
+    let behind = slowest(&["L2", "L3"]).max(slowest(&["memory"]) + runs);
+    slowest(&["loads", "stores", "moves between lanes"]) + behind
+}
+
+/// Runs of contiguous reads that begin in memory: those that begin outside of L1, and of them the share
+/// whose bytes come from memory.
+fn runs(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<f64, Error> {
+    let mut footprint = counted.footprint(LINE as f64)?;
+    footprint.large = cpu.l3_bytes.value;
+    let l1 = Cache {
+        bytes: cpu.l1_bytes.value,
+        ways: 0.0,
+    };
+    let (near, far) = (footprint.of_launch(l1), footprint.of_launch(l3(cpu)));
+    let share = (far.waited_for / near.waited_for.max(1.0)).min(1.0);
+    Ok(near.runs * share * counted.census.launches)
+}
+
+/// Pages at whose beginning reads wait for memory. Hardware prefetches to the end of a page; the more
+/// places are read at the same time, the more of them go on meanwhile. With two places a quarter of
+/// the time was left, with four a sixteenth (`bench/results/2026-11-19-cpu-sums.md`).
+fn pages_begun(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<f64, Error> {
+    let prefetches = |stmt: &Stmt| matches!(stmt, Stmt::Prefetch { .. });
+    if any(&counted.code.kernel.body, &prefetches) {
+        return Ok(0.0);
+    }
+    let mut footprint = counted.footprint(LINE as f64)?;
+    footprint.large = cpu.l3_bytes.value;
+    let streams = footprint.streams(PAGE);
+    if streams < 1.0 {
+        return Ok(0.0);
+    }
+    let read = traffic(counted, l3(cpu), LINE as f64)?.read;
+    Ok(read / PAGE / (streams * streams))
 }
 
 /// The TLB is a cache whose lines are pages.

@@ -87,6 +87,7 @@ const CPU: Machine = Machine::cpu(Simd::Avx512);
 
 const INTEL: &str = "Golden Cove, Intel's optimization manual and uops.info";
 const EMR: &str = "measured on a Xeon with Golden Cove cores, 2 of its threads";
+const CLX: &str = "measured on a Xeon with Cascade Lake cores, one thread";
 const NVIDIA: &str = "compute capability 9.0, CUDA programming guide";
 const H200: &str = "measured on an H200, CUDA 13.0";
 const HOPPER: &str = "published micro-benchmarks of Hopper";
@@ -127,6 +128,8 @@ device! {
         l3_bandwidth = 20.0e9, "B/s", "from L3, one thread", EMR;
         copy_one = 17.0e9, "B/s", "read and written in memory, one thread", EMR;
         copy_all = 30.0e9, "B/s", "read and written in memory, all threads", EMR;
+        run = 175.0e-9, "s", "until memory delivers where contiguous reads begin anew", CLX;
+        page_start = 25.0e-9, "s", "until memory delivers where contiguous reads go on in the next page", CLX;
         launch = 5.0e-6, "s", "from one launch on all threads to the next", EMR;
         block = 1.5e-9, "s", "from one block to the next", EMR;
         look_back = 0.7e-6, "s", "a block that looks back over blocks of other threads", EMR;
@@ -171,6 +174,10 @@ device! {
 
 /// The device that a program runs on.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a program has a few of them, and reads their numbers by name"
+)]
 pub enum Device {
     Cpu(Cpu),
     Gpu(Gpu),

@@ -18,11 +18,22 @@ use systola_ir::kernel::Memory;
 use super::code::{Access, Code, Direction, DynamicBlockId, Lanes, Layout, Node};
 use super::count::{bounds, trip_count};
 
+/// Runs of contiguous memory that go on at the same time: eight rows were read at full speed, 16 not
+/// (`bench/results/2026-11-19-cpu-sums.md`).
+const STREAMS: f64 = 8.0;
+/// Runs that straight-line code begins at the same time: the line fill buffers of L1 (Golden Cove,
+/// Intel's optimization manual).
+const FILL_BUFFERS: f64 = 16.0;
+
 /// Bytes of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     pub read: f64,
     pub written: f64,
+    /// Bytes that are read of large arrays that no instruction prefetches, and
+    pub waited_for: f64,
+    /// beginnings of runs of contiguous bytes among them.
+    pub runs: f64,
 }
 
 impl Traffic {
@@ -35,14 +46,28 @@ impl Traffic {
         Traffic {
             read: self.read + other.read * times,
             written: self.written + other.written * times,
+            waited_for: self.waited_for + other.waited_for * times,
+            runs: self.runs + other.runs * times,
         }
     }
 
-    /// The bytes of this that exceed another, at most all of that other.
-    fn beyond(self, other: Traffic) -> Traffic {
+    /// The bytes of this that exceed another, at most all of that other. Few runs go on where the
+    /// other's end; of more, each begins anew, in code without loops several at the same time.
+    fn beyond(self, other: Traffic, nodes: &[Node]) -> Traffic {
+        let waited_for = (self.waited_for - other.waited_for).clamp(0.0, other.waited_for);
         Traffic {
             read: (self.read - other.read).clamp(0.0, other.read),
+            waited_for,
             written: (self.written - other.written).clamp(0.0, other.written),
+            runs: if other.runs <= STREAMS {
+                (self.runs - other.runs).clamp(0.0, other.runs)
+            } else if waited_for == 0.0 {
+                0.0
+            } else if has_loop(nodes) {
+                other.runs
+            } else {
+                other.runs / FILL_BUFFERS
+            },
         }
     }
 }
@@ -81,11 +106,20 @@ struct Touched {
     room: f64,
 }
 
+/// The statements with the most loads: how many, and the array and the elements of each.
+#[derive(Default)]
+struct Longest {
+    loads: f64,
+    read: Vec<(usize, i64, i64)>,
+}
+
 /// One launch of a kernel.
 pub struct Footprint<'c, 'p> {
     code: &'c Code<'p>,
     /// Bytes of a line.
     line: f64,
+    /// Runs are those of arrays of more bytes than this.
+    pub large: f64,
     /// The range of each bound variable.
     ranges: Vec<(i64, i64)>,
     /// The first block and the number of blocks along each axis.
@@ -122,6 +156,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
         let mut footprint = Footprint {
             code,
             line,
+            large: 0.0,
             ranges,
             grid,
             block_ids,
@@ -169,6 +204,80 @@ impl<'c, 'p> Footprint<'c, 'p> {
             bytes / stretches
         } else {
             0.0
+        }
+    }
+
+    /// The places in large arrays that an iteration of the longest innermost loop reads: those that lie
+    /// more than half a page apart.
+    pub fn streams(&mut self, page: f64) -> f64 {
+        self.one_block();
+        let code = self.code;
+        let mut longest = Longest::default();
+        self.innermost(&code.body, 1.0, &mut longest);
+        let mut read: Vec<(usize, f64, f64)> = Vec::new();
+        for (array, from, to) in longest.read {
+            let layout = &code.buffers[array];
+            if layout.total_bytes() > self.large {
+                let bytes = layout.bytes as f64;
+                read.push((array, from as f64 * bytes, to as f64 * bytes));
+            }
+        }
+        read.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut streams = 0.0;
+        let mut end: Option<(usize, f64)> = None;
+        for (array, from, to) in read {
+            match end.filter(|(of, to)| *of == array && from <= to + page / 2.0) {
+                Some((_, before)) => end = Some((array, before.max(to))),
+                None => {
+                    streams += 1.0;
+                    end = Some((array, to));
+                }
+            }
+        }
+        streams
+    }
+
+    /// Looks for the innermost loop with the most loads, in statements that are executed this many
+    /// times.
+    fn innermost(&mut self, nodes: &'c [Node], times: f64, longest: &mut Longest) {
+        let mut here = Vec::new();
+        for node in nodes {
+            match node {
+                Node::Straight(_) | Node::Once(_) | Node::DynamicBlockId(_) => {}
+                Node::Access(n) => {
+                    let access = &self.code.accesses[*n];
+                    if let (Memory::Global(id), Direction::Load) = (access.memory, access.direction)
+                        && let Some((from, to)) = access.position.range(&self.ranges)
+                    {
+                        here.push((id.index(), from, to));
+                    }
+                }
+                Node::If {
+                    test,
+                    then,
+                    otherwise,
+                } => {
+                    let holds = test.outcomes(&self.ranges).holds;
+                    let nodes = if holds { then } else { otherwise };
+                    self.innermost(nodes, times, longest);
+                }
+                Node::For {
+                    var, step, body, ..
+                } => {
+                    let Some((lo, hi)) = self.loop_range(node) else {
+                        continue;
+                    };
+                    let n = trip_count(lo, hi.saturating_add(1), *step);
+                    let middle = lo + n / 2 * step;
+                    let before = std::mem::replace(&mut self.ranges[*var], (middle, middle));
+                    self.innermost(body, times * n as f64, longest);
+                    self.ranges[*var] = before;
+                }
+            }
+        }
+        let loads = here.len() as f64 * times;
+        if loads > longest.loads {
+            *longest = Longest { loads, read: here };
         }
     }
 
@@ -224,7 +333,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
         self.ranges[var] = (middle, middle + 1);
         self.number_blocks();
         let two = self.touched(&self.code.body, capacity);
-        let more = two.traffic.beyond(one.traffic);
+        let more = two.traffic.beyond(one.traffic, &self.code.body);
         one.traffic.plus(more, (n - 1) as f64)
     }
 
@@ -281,7 +390,10 @@ impl<'c, 'p> Footprint<'c, 'p> {
             Traffic::default().plus(self.fill(body, capacity), n as f64)
         } else {
             self.ranges[*var] = (middle, middle.saturating_add(*step));
-            let more = self.touched(body, capacity).traffic.beyond(one.traffic);
+            let more = self
+                .touched(body, capacity)
+                .traffic
+                .beyond(one.traffic, body);
             one.traffic.plus(more, (n - 1) as f64)
         };
         self.ranges[*var] = before;
@@ -305,11 +417,16 @@ impl<'c, 'p> Footprint<'c, 'p> {
         let hulls = self.hulls(nodes);
         let layouts = self.code.buffers.iter().chain(&self.code.shared);
         let mut sum = Touched::default();
-        for (layout, [read, written]) in layouts.zip(&hulls) {
+        for (n, (layout, [read, written])) in layouts.zip(&hulls).enumerate() {
             let whole = (layout.total_bytes() / self.line).ceil() * self.line;
             let bytes = |hull: &Hull| hull.bytes(layout, self.line).min(whole);
             sum.traffic.read += bytes(read);
             sum.traffic.written += bytes(written);
+            let is_large = n < self.code.buffers.len() && layout.total_bytes() > self.large;
+            if read.parts > 0.0 && is_large && !layout.is_prefetched {
+                sum.traffic.waited_for += bytes(read);
+                sum.traffic.runs += (bytes(read) / read.stretch(layout)).max(1.0);
+            }
             for hull in [read, written] {
                 sum.room += bytes(hull) * self.crowding(hull, layout, cache);
             }
@@ -404,6 +521,16 @@ impl<'c, 'p> Footprint<'c, 'p> {
         };
         hulls[array][side].add(&self.axes, layout.bytes, self.line);
     }
+}
+
+fn has_loop(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::For { .. } => true,
+        Node::If {
+            then, otherwise, ..
+        } => has_loop(then) || has_loop(otherwise),
+        Node::Straight(_) | Node::Once(_) | Node::DynamicBlockId(_) | Node::Access(_) => false,
+    })
 }
 
 fn find_block_ids<'c>(nodes: &'c [Node], block_ids: &mut Vec<&'c DynamicBlockId>) {
