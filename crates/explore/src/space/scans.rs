@@ -5,9 +5,11 @@
 //! follow one another. A warp goes along its row step by step, or the pieces of a row are blocks
 //! that look back, with several warps that share the piece. Where the scans of neighbouring elements
 //! are independent, each lane has scans of its own, of as many terms as it has registers, and blocks
-//! look back along them. Scans along two iterators have tiles of both, and look back both ways.
+//! look back along them; or a block goes down long parts of rows, one after the other, and keeps the
+//! results of the row before in its cache. Scans along two iterators have tiles of both, and look back
+//! both ways.
 
-use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, PlaceLevel, TimeLevel};
+use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, NameExprKind, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
 
 use super::axes::{Along, Axes, Role};
@@ -20,6 +22,12 @@ const VECTORS: [i128; 6] = [16, 20, 12, 8, 24, 4];
 const VECTORS_ON_CPU: [i128; 3] = [4, 8, 16];
 /// Terms of a lane that has scans of its own.
 const TERMS: [i128; 3] = [64, 32, 16];
+/// Bytes of the part of a row that a block goes down, on a CPU. Each row begins a run of contiguous
+/// reads; the results of the row before stay in L1 or L2
+/// (`bench/results/2026-11-19-cpu-sums.md`).
+const PARTS: [i128; 5] = [16384, 8192, 4096, 2048, 32768];
+/// Vectors of such a part in one iteration.
+const UNROLL: u64 = 4;
 /// Warps of a block, each with rows of its own.
 const WARPS: [i128; 3] = [4, 8, 1];
 /// Warps of a block that share a piece of a row, or the tile of a table.
@@ -37,6 +45,8 @@ enum Shape {
     Pieces { vectors: i128, warps: i128 },
     /// Each lane along this parallel iterator has this many terms of its own.
     Columns { lanes: usize, terms: i128 },
+    /// A block goes down this many neighbours along this parallel iterator, row after row.
+    Down { across: usize, width: i128 },
     /// Scans run along this iterator too; a lane has this many values of it.
     Table {
         down: usize,
@@ -55,16 +65,34 @@ pub struct Scan {
 }
 
 pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
-    let scanned = scanned(axes);
+    let rows: Vec<usize> = axes.with_role(Role::Parallel).collect();
+    let is_gpu = machine.threads.is_some();
+    let across = rows.iter().rev().find(|a| is_contiguous(axes, **a));
+    let across = across.copied().filter(|_| lanes > 1);
+    let mut list = Vec::new();
+    if let Some(across) = across.filter(|_| !is_gpu)
+        && let [axis] = scanned(axes, false).as_slice()
+        && !is_contiguous(axes, *axis)
+    {
+        for bytes in PARTS {
+            let width = bytes * 8 / i128::from(axes.bits);
+            if width < 2 * axes.extent(across) {
+                list.push(Scan {
+                    axis: *axis,
+                    shape: Shape::Down { across, width },
+                    adjacent: false,
+                });
+            }
+        }
+    }
+    let scanned = scanned(axes, true);
     let (axis, down) = match scanned.as_slice() {
         [axis] => (*axis, None),
         [a, b] if is_contiguous(axes, *a) => (*a, Some(*b)),
         [a, b] if is_contiguous(axes, *b) => (*b, Some(*a)),
-        _ => return Vec::new(),
+        _ => return list,
     };
-    let rows: Vec<usize> = axes.with_role(Role::Parallel).collect();
     let n_rows: i128 = rows.iter().map(|a| axes.extent(*a)).product();
-    let is_gpu = machine.threads.is_some();
     let (adjacent, vectors) = match is_gpu {
         true => (ADJACENT, &VECTORS[..]),
         false => (1, &VECTORS_ON_CPU[..]),
@@ -74,7 +102,6 @@ pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
         shape,
         adjacent: is_gpu,
     };
-    let mut list = Vec::new();
     if let Some(down) = down {
         for warps in SHARING.into_iter().filter(|_| is_gpu) {
             for rows in TABLE_ROWS {
@@ -86,8 +113,7 @@ pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
         return list;
     }
     if !is_contiguous(axes, axis) {
-        let lane = rows.iter().rev().find(|a| is_contiguous(axes, **a));
-        let lane = lane.or(rows.last()).copied().filter(|_| lanes > 1);
+        let lane = across.or(rows.last().copied().filter(|_| lanes > 1));
         for terms in TERMS {
             list.extend(lane.map(|lanes| scan(Shape::Columns { lanes, terms })));
         }
@@ -121,9 +147,9 @@ pub fn scans(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Scan> {
     list
 }
 
-/// The iterators along which values depend on others, if all of these are running sums that may be
-/// regrouped; otherwise none.
-fn scanned(axes: &Axes) -> Vec<usize> {
+/// The iterators along which values depend on others, if each of these depends on its neighbour only,
+/// and, where that is asked for, may be regrouped; otherwise none.
+fn scanned(axes: &Axes, regrouped: bool) -> Vec<usize> {
     let mut found = Vec::new();
     for distance in axes
         .distances
@@ -132,7 +158,7 @@ fn scanned(axes: &Axes) -> Vec<usize> {
     {
         let moved = (0..distance.e.len()).filter(|a| distance.e[*a] != 0);
         let moved: Vec<usize> = moved.collect();
-        let regroups = axes.vars[distance.source].along == Along::Regroups;
+        let regroups = !regrouped || axes.vars[distance.source].along == Along::Regroups;
         let own = distance.sink == distance.source;
         match moved.as_slice() {
             [axis] if distance.e[*axis].abs() == 1 && regroups && own => {
@@ -166,6 +192,7 @@ impl Scan {
         let mut blocks: Vec<NameExpr> = Vec::new();
         let mut warp = Vec::new();
         let mut time = vec![NameExpr::int(0)];
+        let mut unrolled = None;
         let (lane, registers);
         match self.shape {
             Shape::Columns { lanes: own, terms } => {
@@ -178,6 +205,25 @@ impl Scan {
                 blocks.extend(others.map(|a| NameExpr::name(axes.name(a))));
                 blocks.push(NameExpr::name(outer));
                 lane = NameExpr::name(inner);
+            }
+            Shape::Down { across, width } => {
+                let others = rows.filter(|a| *a != across);
+                blocks.extend(others.map(|a| NameExpr::name(axes.name(a))));
+                let (outer, inner) = text.tile(axes.name(across), width, true);
+                blocks.push(NameExpr::name(outer));
+                let own = axes.name(across);
+                let size = text.size(lanes, true);
+                let names = [format!("t{own}"), format!("l{own}")];
+                let (t, l) = text.tile_named(&inner, size, names, None, false);
+                lane = NameExpr::name(l);
+                registers = Vec::new();
+                let is_down = |e: &Vec<i128>| e.get(self.axis).is_some_and(|e| *e < 0);
+                let row = match axes.distances.iter().any(|d| is_down(&d.e)) {
+                    true => NameExprKind::Neg(Box::new(NameExpr::name(axis))).into(),
+                    false => NameExpr::name(axis),
+                };
+                time = vec![row, NameExpr::name(&t)];
+                unrolled = Some(t);
             }
             Shape::Table {
                 down,
@@ -264,6 +310,9 @@ impl Scan {
         text.place(PlaceLevel::Lane, vec![lane]);
         text.place(PlaceLevel::Reg, registers);
         text.time(TimeLevel::Step, time);
+        if let Some(steps) = unrolled {
+            text.unroll(&steps, Some(UNROLL));
+        }
         text.finish(name, system)
     }
 
@@ -290,6 +339,11 @@ impl Scan {
                 list.push(("registers", format!("{rows} {down} × {adjacent} {name}")));
                 list.push(("warps", warps.to_string()));
                 list.push(("blocks", format!("look back along {down} and {name}")));
+            }
+            Shape::Down { across, width } => {
+                let across = axes.name(across);
+                list.push(("lanes", across.to_string()));
+                list.push(("blocks", format!("of {width} {across}, down {name}")));
             }
             Shape::Columns { lanes, terms } => {
                 list.push(("lanes", axes.name(lanes).to_string()));
