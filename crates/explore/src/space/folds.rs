@@ -4,6 +4,9 @@
 //! Lanes lie along the sum where the last axis of an input is summed over, so that neighbours read
 //! neighbouring elements; several short sums share a warp. Elsewhere lanes lie along the last
 //! parallel iterator. Blocks lie along the sum where there are few sums.
+//!
+//! A CPU prefetches within a page. So that it reads several pages at a time, its lanes have several
+//! sums each, which also share what they read in common, or terms that are a page apart.
 
 use systola_ir::mapping::{
     Direction, DirectiveKind, Mapping, Name, NameExpr, PlaceLevel, SumStage, TimeLevel,
@@ -15,6 +18,14 @@ use super::text::{Text, plus, times};
 
 /// Warps of a block, each with sums of its own.
 const WARPS: [i128; 2] = [8, 4];
+/// Sums of a lane of a CPU, and terms of each, in registers.
+const SEVERAL: [(i128, i128); 2] = [(4, 2), (8, 1)];
+/// Terms of a lane of a CPU in registers that are a page apart,
+const PAGES: i128 = 8;
+/// and bytes of a page, the smallest (Intel's and Arm's manuals).
+const PAGE: i128 = 4096;
+/// Steps through such pages in a block along the sum.
+const PAGE_STEPS: [i128; 3] = [4, 2, 8];
 /// Terms of a sum that a lane has in registers.
 const REGISTERS: [i128; 3] = [4, 8, 1];
 /// Steps that are written one after the other, so that their loads are on the way together.
@@ -39,6 +50,10 @@ pub struct Fold {
     axis: usize,
     lanes: Lanes,
     registers: i128,
+    /// Sums that a lane has in registers.
+    sums: i128,
+    /// The terms in registers are this many terms apart, not neighbouring vectors.
+    apart: Option<i128>,
     /// Neighbouring terms are in the registers of one lane, not in neighbouring lanes.
     neighbours_in_registers: bool,
     /// The iterator whose sums share a block, and the warps of a block.
@@ -69,6 +84,9 @@ pub fn folds(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Fold> {
     };
     // Threads read wide words from neighbouring elements; vectors are neighbouring elements.
     let in_registers = machine.threads.is_some();
+    if !in_registers && placed.contains(&Lanes::Along(lanes)) {
+        list.extend(of_pages(axes, axis, lanes, last, n_sums));
+    }
     for placed in placed {
         for registers in REGISTERS {
             for unroll in UNROLL {
@@ -84,6 +102,8 @@ pub fn folds(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Fold> {
                     axis,
                     lanes: placed,
                     registers,
+                    sums: 1,
+                    apart: None,
                     neighbours_in_registers: in_registers,
                     warps: None,
                     block: None,
@@ -114,6 +134,57 @@ pub fn folds(axes: &Axes, machine: &Machine, lanes: i128) -> Vec<Fold> {
                     }
                 }
             }
+        }
+    }
+    list
+}
+
+/// Those that read several pages at a time.
+fn of_pages(axes: &Axes, axis: usize, lanes: i128, last: Option<usize>, n_sums: i128) -> Vec<Fold> {
+    let mut list = Vec::new();
+    for unroll in UNROLL {
+        let fold = Fold {
+            axis,
+            lanes: Lanes::Along(lanes),
+            registers: PAGES,
+            sums: 1,
+            apart: None,
+            neighbours_in_registers: false,
+            warps: last.map(|last| (last, 1)),
+            block: None,
+            unroll,
+        };
+        for (sums, registers) in SEVERAL {
+            let fits = |last: usize| 2 * sums <= axes.extent(last);
+            if last.is_some_and(fits) && registers * lanes < 2 * axes.extent(axis) {
+                list.push(Fold {
+                    registers,
+                    sums,
+                    ..fold.clone()
+                });
+            }
+        }
+        let page = PAGE * 8 / i128::from(axes.bits);
+        let step = PAGES * page;
+        if page % lanes != 0 || step > axes.extent(axis) {
+            continue;
+        }
+        let apart = Fold {
+            apart: Some(page),
+            ..fold
+        };
+        if n_sums < MANY_SUMS {
+            for steps in PAGE_STEPS {
+                if steps * step < axes.extent(axis) {
+                    list.push(Fold {
+                        block: Some(steps * step),
+                        ..apart.clone()
+                    });
+                }
+            }
+        }
+        if last.is_some() {
+            list.push(apart);
         }
     }
     list
@@ -158,11 +229,18 @@ impl Fold {
         let mut blocks = Vec::new();
         let mut warp = None;
         let mut lane = None;
+        let mut registers = Vec::new();
         let own = match self.lanes {
             Lanes::Along(n) => lanes / n.max(1),
             Lanes::Parallel(_) => 1,
         };
         for axis in axes.with_role(Role::Parallel) {
+            if self.sums > 1 && self.warps.is_some_and(|(last, _)| last == axis) {
+                let (outer, inner) = text.tile(axes.name(axis), self.sums, false);
+                blocks.push(NameExpr::name(outer));
+                registers.push(NameExpr::name(inner));
+                continue;
+            }
             let of_block = match (self.warps, self.lanes) {
                 (_, Lanes::Parallel(last)) if last == axis => lanes,
                 (Some((last, warps)), _) if last == axis => warps * own,
@@ -212,8 +290,17 @@ impl Fold {
             term = inner;
         }
         let mut steps = term.clone();
-        let mut register = None;
-        if along * self.registers > 1 {
+        let mut pages = None;
+        if let Some(apart) = self.apart {
+            let (outer, inner) = cut(&mut text, &term, apart * self.registers, named("t", "x"));
+            let (register, page) = cut(&mut text, &inner, apart, named("r", "y"));
+            let (step, on_lanes) = cut(&mut text, &page, along, named("s", "l"));
+            trees.extend([register.as_str().into(), on_lanes.as_str().into()]);
+            registers.push(NameExpr::name(register));
+            lane = Some(NameExpr::name(on_lanes));
+            pages = Some(outer);
+            steps = step;
+        } else if along * self.registers > 1 {
             let (outer, inner) = {
                 let names = match (along, self.registers) {
                     (1, _) => named("t", "r"),
@@ -236,7 +323,7 @@ impl Fold {
             };
             trees.extend(in_registers.iter().map(|n| n.as_str().into()));
             trees.extend(on_lanes.iter().map(|n| n.as_str().into()));
-            register = in_registers;
+            registers.extend(in_registers.map(NameExpr::name));
             if let Some(part) = on_lanes.map(NameExpr::name) {
                 lane = Some(match lane {
                     Some(row) => plus(times(along, row), part),
@@ -256,6 +343,7 @@ impl Fold {
             .map(|a| (axes.name(*a).into(), Direction::Up))
             .collect();
         order.push((steps.as_str().into(), Direction::Up));
+        order.extend(pages.iter().map(|n| (n.as_str().into(), Direction::Up)));
         stages.push(SumStage::Along(order));
         if !trees.is_empty() {
             stages.push(SumStage::Tree(trees));
@@ -269,11 +357,9 @@ impl Fold {
         text.place(PlaceLevel::Block, blocks);
         text.place(PlaceLevel::Warp, warp.into_iter().collect());
         text.place(PlaceLevel::Lane, lane.into_iter().collect());
-        text.place(
-            PlaceLevel::Reg,
-            register.map(NameExpr::name).into_iter().collect(),
-        );
-        let mut time = vec![NameExpr::name(&steps)];
+        text.place(PlaceLevel::Reg, registers);
+        let mut time: Vec<NameExpr> = pages.iter().map(NameExpr::name).collect();
+        time.push(NameExpr::name(&steps));
         time.extend(others.iter().map(|a| NameExpr::name(axes.name(*a))));
         text.time(TimeLevel::Step, time);
         if others.is_empty() {
@@ -294,6 +380,10 @@ impl Fold {
             ("lanes", lanes),
             ("registers", format!("{} {name}", self.registers)),
         ];
+        if self.sums > 1 {
+            list.push(("sums of a lane", self.sums.to_string()));
+        }
+        list.extend(self.apart.map(|n| ("apart", format!("{n} {name}"))));
         list.extend(self.warps.map(|(_, n)| ("warps", n.to_string())));
         list.extend(self.block.map(|n| ("blocks", format!("of {n} {name}"))));
         list.push(("unrolled", self.unroll.to_string()));
