@@ -254,10 +254,13 @@ fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
         if taps * tiling.registers() <= MAX_UNROLLED {
             unrolls.push(Unroll::All);
         }
-        if reduced.len() > 1 {
+        let fits = |axis: Option<&usize>| {
+            axis.is_some_and(|a| axes.extent(*a) * tiling.registers() <= MAX_UNROLLED)
+        };
+        if reduced.len() > 1 && fits(reduced.last()) {
             unrolls.push(Unroll::Innermost);
         }
-        if reduced.len() > 1 && machine.threads.is_none() {
+        if reduced.len() > 1 && machine.threads.is_none() && fits(reduced.first()) {
             unrolls.push(Unroll::Outermost);
         }
     }

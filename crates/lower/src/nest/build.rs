@@ -88,6 +88,8 @@ impl<'a> Context<'a> {
         when: Cond,
         at: &At<'a>,
     ) -> Result<Nest, Failure> {
+        // A loop may be unrolled millions of times.
+        affine::cancel::check();
         let when = at.facts.simplify(&when);
         let mut inner = at.clone();
         inner.slot[k] = value.clone();
