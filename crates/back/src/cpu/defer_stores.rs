@@ -61,9 +61,16 @@ impl Cpu {
         let inside = Expr::binary("&", &address, &number(i128::from(vector.bytes()) - 1)?);
         let mut streaming = both(Some(large), Expr::binary("==", &inside, &zero));
         for axis in 0..cx.program.buffers[buffer.index()].axes.len() {
-            if let Stride::Named(stride) = cx.stride(memory, axis)? {
-                let rest = Expr::binary("%", &Expr::atom(stride), &number(self.lanes.into())?);
-                streaming = both(Some(streaming), Expr::binary("==", &rest, &zero));
+            match cx.stride(memory, axis)? {
+                Stride::Named(stride) => {
+                    let rest = Expr::binary("%", &Expr::atom(stride), &number(self.lanes.into())?);
+                    streaming = both(Some(streaming), Expr::binary("==", &rest, &zero));
+                }
+                // Neighbours within a row.
+                Stride::Const(1) => {}
+                // Rows that do not all begin at a line.
+                Stride::Const(stride) if stride % i128::from(self.lanes) != 0 => return Ok(()),
+                Stride::Const(_) => {}
             }
         }
         let streams = cx.names.claim(&format!("{name}_streams"));

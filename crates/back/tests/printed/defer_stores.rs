@@ -84,8 +84,15 @@ fn all_results_arrive() {
     // Once in the next block, and once after the last block.
     assert_eq!(text.matches(" leave_f32x16(&y").count(), 8, "{text}");
     // Large arrays, with rows that begin at cache lines and with some that do not; there are edge
-    // blocks below and at the right.
-    for (n, m) in [(2054i64, 4096i64), (2048, 4104)] {
+    // blocks below and at the right. Sizes are given at run time, or constants.
+    let sizes = [(2054i64, 4096i64), (2048, 4104)];
+    let constant = [false, true];
+    for ((n, m), fixed) in sizes.iter().flat_map(|s| constant.map(|fixed| (*s, fixed))) {
+        let mut p = p.clone();
+        if fixed {
+            p.params[0].fixed = Some(n.into());
+            p.params[1].fixed = Some(m.into());
+        }
         let x: Vec<f32> = (0..n + m).map(|i| (i * 7 % 1000) as f32).collect();
         let y = vec![0u8; (n * m * 4) as usize];
         let blocks = (n + 3) / 4 * ((m + 15) / 16);
