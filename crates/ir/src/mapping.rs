@@ -126,7 +126,8 @@ pub enum DirectiveKind {
         dims: Vec<Name>,
         forms: Vec<NameExpr>,
     },
-    /// `forward x along (-1, 1)`: the input is read once and passed on from z − e to z.
+    /// `forward x along (-1, 1)`: the input is read once, or the value of the variable taken where it
+    /// is computed, and passed on from z − e to z.
     Forward { input: Name, along: Vec<NameExpr> },
     /// `read x`: every point reads the input itself; the default.
     Read { input: Name },

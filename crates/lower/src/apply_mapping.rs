@@ -226,8 +226,8 @@ impl Build<'_> {
                         ),
                     )
                     .help(
-                        "`--target system` computes it; to make an array of it, pass the value from neighbour to neighbour with a \
-                         variable of its own, or align the variables so that the distance is constant",
+                        "`--target system` computes it; to make an array of it, carry the value to its readers with `forward`, or align the \
+                         variables so that the distance is constant",
                     )]));
                 };
                 let when = self.expand_cond(when)?;

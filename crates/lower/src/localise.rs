@@ -28,6 +28,7 @@ use systola_ir::{Diagnostic, DimId, InputId, Span, VarId};
 use crate::uniform::make_uniform;
 
 mod forward;
+mod forward_values;
 mod named;
 mod renumber;
 mod serialise;
@@ -155,11 +156,18 @@ fn inline_lets(mut system: System) -> Result<System, Diagnostic> {
 #[derive(Default)]
 struct Choices {
     /// Directions as written; they are checked against the grown index space later.
-    forward: Vec<(InputId, Vec<systola_ir::mapping::NameExpr>, Span)>,
+    forward: Vec<(Forwarded, Vec<systola_ir::mapping::NameExpr>, Span)>,
     order: BTreeMap<VarId, (Stages, Span)>,
     /// Where a sum has a term: conditions on the tile indices of iterators whose last tile is not
     /// full.
     present: Vec<Cond>,
+}
+
+/// What a mapping forwards.
+#[derive(Clone, Copy, Debug)]
+enum Forwarded {
+    Input(InputId),
+    Var(VarId),
 }
 
 /// The stages of a sum, each with its iterators, innermost first.
@@ -177,10 +185,14 @@ impl Choices {
         let mut errors = Vec::new();
         for directive in mapping.iter().flat_map(|m| &m.directives) {
             match &directive.kind {
-                DirectiveKind::Forward { input, along } => match system.find_input(&input.text) {
-                    Some(id) => choices.forward.push((id, along.clone(), directive.span)),
-                    None => errors.push(unknown_input(system, &input.text, input.span)),
-                },
+                DirectiveKind::Forward { input, along } => {
+                    let (along, span) = (along.clone(), directive.span);
+                    let found = system.find_input(&input.text).map(Forwarded::Input);
+                    match found.or(system.find_var(&input.text).map(Forwarded::Var)) {
+                        Some(what) => choices.forward.push((what, along, span)),
+                        None => errors.push(unknown_input(system, &input.text, input.span)),
+                    }
+                }
                 DirectiveKind::Read { input } if system.find_input(&input.text).is_none() => {
                     errors.push(unknown_input(system, &input.text, input.span));
                 }

@@ -18,26 +18,27 @@ pub fn distance_where(system: &System, index: &[Form], read: &Cond) -> Option<Ve
     if let Some(distance) = system.distance(index) {
         return Some(distance);
     }
+    let here = system.identity_index();
+    here.iter()
+        .zip(index)
+        .map(|(here, there)| constant_where(system, &here.sub(there), read))
+        .collect()
+}
+
+/// The value of a form on the points that satisfy a condition, if it is the same at all of them.
+pub fn constant_where(system: &System, form: &Form, read: &Cond) -> Option<Poly> {
+    if let Some(known) = form.as_poly() {
+        return Some(known.clone());
+    }
+    if let Some(known) = substituted(form, &equations(read)).ok()?.as_poly() {
+        return Some(known.clone());
+    }
     let decide = Decide {
         n_params: system.params.len(),
         context: system.context_cond(),
     };
-    let equations = equations(read);
-    let here = system.identity_index();
-    here.iter()
-        .zip(index)
-        .map(|(here, there)| {
-            let away = here.sub(there);
-            if let Some(known) = away.as_poly() {
-                return Some(known.clone());
-            }
-            if let Some(known) = substituted(&away, &equations).ok()?.as_poly() {
-                return Some(known.clone());
-            }
-            let (least, most) = interval(&away, read, &decide).ok()??;
-            (least == most).then_some(least)
-        })
-        .collect()
+    let (least, most) = interval(form, read, &decide).ok()??;
+    (least == most).then_some(least)
 }
 
 /// Is there no point at which a condition holds? If that cannot be decided, the answer is no.

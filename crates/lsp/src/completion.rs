@@ -257,7 +257,10 @@ impl Offer {
             return self.words(Place::Primitive, |_| true);
         }
         match tokens {
-            ["forward" | "read"] => return self.names(NameKind::is_array),
+            ["forward"] => {
+                return self.names(|k| k.is_array() || k == NameKind::Variable);
+            }
+            ["read"] => return self.names(NameKind::is_array),
             ["transfer"] => return self.names(NameKind::is_array),
             ["sum" | "broadcast" | "align"] => {
                 return self.names(|k| matches!(k, NameKind::Variable | NameKind::Generated));

@@ -501,7 +501,7 @@ pub const WORDS: &[Word] = &[
     word(
         "forward",
         &[Mapping],
-        "An input is read once and handed on from PE to PE along a direction.",
+        "An input is read once, or a variable computed, and handed on from PE to PE along a direction.",
         "forward x along (-1, 1);",
     ),
     word(

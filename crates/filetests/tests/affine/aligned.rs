@@ -20,7 +20,7 @@ fn parts(text: &str) -> (System, Vec<Mapping>) {
 }
 
 /// Statements of one recurrence that run at different times.
-const PROGRAMS: [(&str, &[i128]); 4] = [
+const PROGRAMS: [(&str, &[i128]); 7] = [
     (
         "system jacobi(T, N) where T >= 1, N >= 3 {
            input a[N]: i32;
@@ -107,6 +107,78 @@ const PROGRAMS: [(&str, &[i128]); 4] = [
          }",
         &[5, 6],
     ),
+    // Values that several points read are forwarded.
+    (
+        "system elimination(N) where N >= 1 {
+           input a[N, N]: i32;
+           var S(i, j, k): i32 on 0 <= k < i < N, k < j < N =
+               select(k == 0, a[i, j], S(i, j, k - 1)) - L(i, k) * U(k, j);
+           var U(i, j): i32 on 0 <= i <= j < N = select(i == 0, a[i, j], S(i, j, i - 1));
+           var L(i, j): i32 on 0 <= j < i < N =
+               3 * select(j == 0, a[i, j], S(i, j, j - 1)) + U(j, j);
+           output lu[N, N]: i32 = U at [i, j], L at [i, j];
+         }
+         mapping rows of elimination {
+           space (k, i, j);
+           align U (i, j) -> (i, i, j);
+           align L (i, j) -> (j, i, j);
+           forward U along (0, 1, 0);
+           forward L along (0, 0, 1);
+           lane = j; time = (i, k + j);
+         }
+         mapping waves of elimination {
+           space (k, i, j);
+           align U (i, j) -> (i, i, j);
+           align L (i, j) -> (j, i, j);
+           forward U along (0, 1, 0);
+           forward L along (0, 0, 1);
+           block = i; launch = k + i; lane = 0; time = j;
+         }",
+        &[7],
+    ),
+    (
+        "system solve(N) where N >= 1 {
+           input l[N, N]: i32;
+           input b[N]: i32;
+           var T(i, j): i32 on 0 <= j < i < N =
+               select(j == 0, b[i], T(i, j - 1)) - l[i, j] * X(j);
+           var X(i in 0..N): i32 = 5 * select(i == 0, b[0], T(i, i - 1));
+           output x[N]: i32 = X at [i];
+         }
+         mapping columns of solve {
+           space (i, j);
+           align X (i) -> (i, i);
+           forward X along (1, 0);
+           lane = j; time = i + j;
+         }
+         mapping rows of solve {
+           space (i, j);
+           align X (j) -> (j, j);
+           forward X along (1, 0);
+           lane = i; time = i + j;
+         }",
+        &[9],
+    ),
+    (
+        "system gauss(N) where N >= 1 {
+           input a[N, N]: i32;
+           index k in 0..N, i in 0..N, j in 0..N;
+           var A: i32 on k <= i, k <= j = select(k == 0, a[i, j],
+               A(k - 1, i, j) - A(k - 1, i, k - 1) * A(k - 1, k - 1, j));
+           output u[N, N]: i32 = A at [i, j] when k == i && i <= j else 0;
+         }
+         mapping along of gauss {
+           forward A along (0, 0, 1);
+           forward A along (0, 1, 0);
+           lane = 0; time = (k, i, j);
+         }
+         mapping steps of gauss {
+           forward A along (0, 0, 1);
+           forward A along (0, 1, 0);
+           launch = k; lane = j; time = i + j;
+         }",
+        &[6],
+    ),
 ];
 
 #[test]
@@ -139,7 +211,7 @@ fn aligned_systems_compute_the_same() {
             }
         }
     }
-    assert_eq!(runs, 14);
+    assert_eq!(runs, 26);
 }
 
 /// The refusal of the first mapping.

@@ -171,9 +171,10 @@ var D(k in 0..N + 1, i in 0..N, j in 0..N): i32 =
     select(k == 0, d[i, j], min(D(k - 1, i, j), D(k - 1, i, k - 1) + D(k - 1, k - 1, j)));
 ```
 
-Every D(k, i, j) of one k reads column and row k - 1. Pass such a value from neighbour to neighbour
-with a variable of its own, align the variables so that the distance is constant, or make it an
-output of one system and an input of the next."#;
+Every D(k, i, j) of one k reads column and row k - 1. `forward D along (0, 0, 1)` carries such a
+value from the point that computes it to those of its readers that lie ahead on that line. Otherwise
+align the variables so that the distance is constant, or make the value an output of one system and
+an input of the next."#;
 
     NO_INVERSE = "L0725", "an alignment without a closed inverse",
 r#"A variable is aligned with a common space by forms from which its iterators cannot be computed in

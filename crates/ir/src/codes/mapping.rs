@@ -61,12 +61,18 @@ array and one clock.
 
     when i < 4 { lane = (i, j); time = k; }
     lane = i; time = k;                       // one lane coordinate, above two";
-    WRONG_DIRECTION = "E0412", "an input that cannot be forwarded along this direction",
+    WRONG_DIRECTION = "E0412", "what cannot be forwarded along this direction",
 "`forward x along e` passes an element from z - e to z. That is the element z needs only if the
 access reads the same element at both points: A·e = 0.
 
     forward x along (1, 0);    // x[c + q] is another element at (c - 1, q)
-    forward x along (-1, 1);   // x[c + q] again";
+    forward x along (-1, 1);   // x[c + q] again
+
+A variable is forwarded in the same way from the point that computes its value, so its readers lie
+on the line through that point, up to a constant distance:
+
+    var S: f32 = … - A(k - 1, i, k - 1) * …;
+    forward A along (0, 0, 1);  // from (k - 1, i, k - 1) to (k - 1, i, j), for all j >= k - 1";
     NOT_A_SUM = "E0413", "an order for a sum that is not there",
 "`sum Z along q` chooses the order of a `reduce` or `scan` in the equation of Z, over the iterators
 of that sum.";

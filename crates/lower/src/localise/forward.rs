@@ -9,7 +9,7 @@ use systola_ir::system::visit::map_expr;
 use systola_ir::system::{Expr, Law, System, Var, shifted};
 use systola_ir::{Diagnostic, InputId, Span, Type, VarId};
 
-use super::{Choices, Pass, fresh, moved_domain, overflow, shift_form};
+use super::{Choices, Forwarded, Pass, fresh, moved_domain, overflow, shift_form};
 use crate::names::Names;
 
 /// An input that travels by e from reader to reader.
@@ -27,20 +27,18 @@ struct Pattern {
 
 impl Pass {
     pub(super) fn forward(&mut self, choices: &Choices) -> Result<(), Vec<Diagnostic>> {
-        for (input, along, span) in &choices.forward {
-            self.forward_one(*input, along, *span)
-                .map_err(|d| vec![d])?;
+        for (what, along, span) in &choices.forward {
+            let e = self.direction(along, *span).map_err(|d| vec![d])?;
+            let done = match what {
+                Forwarded::Input(input) => self.forward_one(*input, e, *span),
+                Forwarded::Var(var) => self.forward_value(*var, &e, *span),
+            };
+            done.map_err(|d| vec![d])?;
         }
         Ok(())
     }
 
-    fn forward_one(
-        &mut self,
-        input: InputId,
-        along: &[NameExpr],
-        span: Span,
-    ) -> Result<(), Diagnostic> {
-        let e = self.direction(along, span)?;
+    fn forward_one(&mut self, input: InputId, e: Vec<Poly>, span: Span) -> Result<(), Diagnostic> {
         let forward = Forward { input, e, span };
         let patterns = patterns(&self.system, input);
         if patterns.is_empty() {
@@ -198,7 +196,7 @@ impl Pass {
     }
 }
 
-fn wrong_direction(span: Span, why: impl Into<String>) -> Diagnostic {
+pub(super) fn wrong_direction(span: Span, why: impl Into<String>) -> Diagnostic {
     Diagnostic::new(&codes::WRONG_DIRECTION, span, why)
 }
 
