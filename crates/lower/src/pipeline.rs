@@ -77,6 +77,13 @@ pub fn analyse(
     }
 }
 
+/// The system in the common space of a mapping.
+pub fn aligned(system: &System, mapping: &Mapping) -> Result<System, Vec<Diagnostic>> {
+    let open = vec![None; system.params.len()];
+    let aligned = align(system, mapping).map_err(|failure| diagnostics(mapping, &open, failure))?;
+    Ok(aligned.into_owned())
+}
+
 /// A legal mapping and the program that runs it.
 #[derive(Clone, Debug)]
 pub struct Compiled {

@@ -12,6 +12,7 @@ use systola_lower::localise::localise;
 use systola_lower::lower_kernel::{EMIT, NEST};
 use systola_lower::names::LANES;
 use systola_lower::passes::{Pass, passes};
+use systola_lower::pipeline::aligned;
 use systola_lower::watch::Watch;
 
 use crate::choose::{Prefer, Say, Wanted, platform_of, select};
@@ -63,6 +64,7 @@ pub struct Args {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
     Parse,
+    Align,
     Localise,
     Array,
     /// The program of kernels, after a pass of this name or after the last.
@@ -74,6 +76,10 @@ fn stages() -> impl TypedValueParser<Value = Stage> {
     let named = |name: &'static str, about: &'static str| PossibleValue::new(name).help(about);
     let mut values = vec![
         named("parse", "Systems, mappings and programs after elaboration"),
+        named(
+            "align",
+            "Recurrences over one index space, to which the mapping aligns the variables",
+        ),
         named(
             "localise",
             "Localised recurrences, with the mapping's choices of forwarding and summation",
@@ -95,6 +101,7 @@ fn stages() -> impl TypedValueParser<Value = Stage> {
     }
     PossibleValuesParser::new(values).map(|name| match name.as_str() {
         "parse" => Stage::Parse,
+        "align" => Stage::Align,
         "localise" => Stage::Localise,
         "array" => Stage::Array,
         "kernel" => Stage::Kernel(None),
@@ -145,10 +152,16 @@ pub fn run(args: &Args) -> Outcome {
                 let _ = write!(text, "\n{mapping}");
             }
         }
+        Stage::Align => {
+            let (system, choice) = selected()?;
+            let system = aligned(system, &choice.mapping).map_err(|d| source.fail(&d))?;
+            let _ = write!(text, "{system}");
+        }
         Stage::Localise => {
             let (system, choice) = selected()?;
+            let system = aligned(system, &choice.mapping).map_err(|d| source.fail(&d))?;
             let localised =
-                localise(system, Some(&choice.mapping), LANES).map_err(|d| source.fail(&d))?;
+                localise(&system, Some(&choice.mapping), LANES).map_err(|d| source.fail(&d))?;
             let _ = write!(text, "{}", localised.system);
         }
         Stage::Array => {

@@ -73,7 +73,7 @@ impl Pass {
     ) -> Result<Option<VarId>, Diagnostic> {
         let failed = |o| overflow(o, span);
         let ahead: Vec<Poly> = travel.from.iter().map(Poly::neg).collect();
-        let begun = Cond::cmp(Rel::Ge, travel.steps.clone(), 0);
+        let begun = compared(Rel::Le, &travel.steps);
         let mut pieces = Vec::new();
         for (_, when) in &pattern.readers {
             let taken = when.map(&|f| shift_form(f, &ahead)).map_err(failed)?;
@@ -85,6 +85,7 @@ impl Pass {
                 return Ok(None);
             };
             piece.push(begun.clone());
+            self.without_implied(&mut piece);
             if !pieces.contains(&piece) {
                 pieces.push(piece);
             }
@@ -97,7 +98,7 @@ impl Pass {
         // The value exists where the carrier takes it, the carrier where it takes its own, and all of
         // it in the index space.
         let domain = on.iter().cloned().fold(Cond::TRUE, Cond::and);
-        let first = Cond::cmp(Rel::Eq, travel.steps.clone(), 0);
+        let first = compared(Rel::Eq, &travel.steps);
         let later = domain.clone().and(first.clone().negate());
         let back = domain.map(&|f| shift_form(f, e)).map_err(failed)?;
         let made = self.system.var_domain(var);
@@ -186,6 +187,19 @@ impl Pass {
         patterns
     }
 
+    /// Removes conditions that follow from the others.
+    fn without_implied(&self, conds: &mut Vec<Cond>) {
+        let mut n = 0;
+        while n < conds.len() {
+            let cond = conds.remove(n);
+            let others = conds.iter().cloned().fold(Cond::TRUE, Cond::and);
+            if !self.is_never(&others.and(cond.clone().negate())) {
+                conds.insert(n, cond);
+                n += 1;
+            }
+        }
+    }
+
     fn is_never(&self, cond: &Cond) -> bool {
         let decide = Decide {
             n_params: self.system.params.len(),
@@ -204,7 +218,7 @@ impl Pass {
         carrier: VarId,
     ) -> Result<(), Overflow> {
         let steps = shift_form(&travel.steps, &travel.from)?;
-        let ahead = Cond::cmp(Rel::Ge, steps, 0);
+        let ahead = compared(Rel::Le, &steps);
         let index = shifted(&self.system.identity_index(), &travel.from);
         for reader in 0..self.system.vars.len() {
             let mut own = pattern.readers.iter();
@@ -373,8 +387,22 @@ fn before(cond: &Cond, e: &[Poly]) -> Result<Option<Vec<Cond>>, Overflow> {
     }
     for least in &lower {
         for most in &upper {
-            fixed.push(Cond::cmp(Rel::Le, least.clone(), most.clone()));
+            fixed.push(compared(Rel::Le, &most.sub(least)));
         }
     }
     Ok(Some(fixed))
+}
+
+/// The comparison of 0 with a form, each term on the side on which it is positive: `i <= N - 1`.
+fn compared(rel: Rel, form: &Form) -> Cond {
+    let mut left = Form::zero();
+    for (atom, factor) in form.terms() {
+        if factor.as_constant().is_some_and(|c| c < 0)
+            && let Ok(term) = Form::atom(atom.clone()).scale(&factor.neg())
+        {
+            left = left.add(&term);
+        }
+    }
+    let right = form.add(&left);
+    Cond::cmp(rel, left, right)
 }
