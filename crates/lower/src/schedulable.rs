@@ -395,6 +395,20 @@ fn distance_text(system: &System, edge: &Dependence) -> String {
     format!("({})", parts.join(", "))
 }
 
+/// `with N = 3, M = 2 `, or nothing in a system without parameters.
+pub(crate) fn with_sizes(system: &System, params: &[i128]) -> String {
+    let sizes: Vec<String> = system
+        .params
+        .iter()
+        .zip(params)
+        .map(|(p, size)| format!("{} = {size}", p.name))
+        .collect();
+    match sizes.is_empty() {
+        true => String::new(),
+        false => format!("with {} ", sizes.join(", ")),
+    }
+}
+
 fn refusal(
     system: &System,
     edges: &[Dependence],
@@ -417,17 +431,7 @@ fn refusal(
         chain.push_str(if n == 0 { " needs " } else { ", which needs " });
         chain.push_str(&value(next));
     }
-    let sizes: Vec<String> = system
-        .params
-        .iter()
-        .zip(params)
-        .map(|(p, size)| format!("{} = {size}", p.name))
-        .collect();
-    let sizes = if sizes.is_empty() {
-        String::new()
-    } else {
-        format!("with {} ", sizes.join(", "))
-    };
+    let sizes = with_sizes(system, params);
     let first = &edges[cycle.edges[0]];
     let sum: Vec<String> = cycle
         .edges

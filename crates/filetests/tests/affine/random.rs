@@ -3,11 +3,14 @@
 
 use systola_driver::load;
 use systola_interp::tensor::split_mix;
-use systola_interp::{Arrays, Demand, Options, run_system_with};
+use systola_interp::{Arrays, Demand, Options, Tensor, run_system_with};
+use systola_ir::Scalar;
 use systola_ir::diag::{Diagnostic, Kind};
 use systola_ir::system::System;
 use systola_lower::align::align;
 use systola_lower::check_system::check_system;
+use systola_lower::localise::localise;
+use systola_lower::names::LANES;
 
 /// The number of draws.
 fn cases(usual: u64) -> u64 {
@@ -121,12 +124,12 @@ fn loaded(text: &str) -> System {
 }
 
 /// Computes all values.
-fn run(system: &System, n: i128) -> Result<Arrays, Diagnostic> {
+fn run(system: &System, n: i128, inputs: &Arrays) -> Result<Arrays, Diagnostic> {
     let options = Options {
         demand: Demand::Everything,
         ..Options::default()
     };
-    run_system_with(system, &[n], &Arrays::new(), &options)
+    run_system_with(system, &[n], inputs, &options)
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn checks_say_what_happens() {
         let printed = system.to_string();
         assert_eq!(loaded(&printed).to_string(), printed, "seed {seed}\n{text}");
         let found = check_system(&system, None);
-        let failure = (1..=9).find_map(|n| run(&system, n).err().map(|e| (n, e)));
+        let failure = (1..=9).find_map(|n| run(&system, n, &Arrays::new()).err().map(|e| (n, e)));
         match (found.as_slice(), failure) {
             ([], None) => right += 1,
             ([], Some((n, error))) => panic!("seed {seed}, N = {n}: {error}\n{text}"),
@@ -199,10 +202,79 @@ fn alignments_change_no_value() {
         let aligned = align(&system, &module.mappings[0]);
         let aligned = aligned.unwrap_or_else(|e| panic!("seed {seed}: {e:?}\n{with}"));
         for n in [1, 2, 5] {
-            let (found, want) = (run(&aligned, n), run(&system, n));
+            let none = Arrays::new();
+            let (found, want) = (run(&aligned, n, &none), run(&system, n, &none));
             assert_eq!(found, want, "seed {seed}, N = {n}\n{with}\n{aligned}");
         }
         moved += 1;
     }
     assert!(moved > 100, "{moved}");
+}
+
+/// Values that are forwarded along random directions arrive unchanged.
+#[test]
+fn forwarded_values_arrive() {
+    let mut forwarded = 0;
+    for seed in 0..cases(500) {
+        let draw = &mut Draw(seed);
+        let domain = draw.of(&[
+            "true",
+            "k <= i",
+            "k <= i, k <= j",
+            "i <= j",
+            "k < i + 2",
+            "i + j <= N",
+        ]);
+        let read = |draw: &mut Draw| {
+            let row = draw.of(&["k - 1", "k", "0", "N - 1", "k + 1", "i", "j"]);
+            let column = draw.of(&["j", "j", "k - 1", "0", "i", "N - 1"]);
+            let back = draw.of(&["1", "1", "2"]);
+            let guard = draw.of(&["true", "i >= k", "j >= k", "i > k && j > k", "i < N - 1"]);
+            let value = format!("A(k - {back}, {row}, {column})");
+            format!("select(k >= {back} && {guard}, {value}, 7)")
+        };
+        let (first, second) = (read(draw), read(draw));
+        let text = format!(
+            "system s(N) where N >= 1 {{
+               input x[N, N]: i32;
+               index k in 0..N, i in 0..N, j in 0..N;
+               var A: i32 on {domain} = select(k == 0, x[i, j], {first} - 3 * {second});
+               output z[N, N, N]: i32 = A at [k, i, j] when {} else 0;
+             }}",
+            domain.replace(", ", " && ")
+        );
+        let system = loaded(&text);
+        if !check_system(&system, None).is_empty() {
+            continue;
+        }
+        for along in [
+            "(0, 0, 1)",
+            "(0, 0, -1)",
+            "(0, 1, 0)",
+            "(0, -1, 0)",
+            "(0, 1, 1)",
+        ] {
+            let with = format!(
+                "{text}\nmapping m of s {{ forward A along {along}; lane = 0; time = 0; }}"
+            );
+            let module = load(&with).unwrap_or_else(|e| panic!("{with}\n{e:?}"));
+            let Ok(localised) = localise(&system, Some(&module.mappings[0]), LANES) else {
+                continue;
+            };
+            for n in [1, 2, 4, 5] {
+                let mut x = Arrays::new();
+                let axes = &system.inputs[0].axes;
+                let tensor = Tensor::random(Scalar::I32, axes, &[n], seed);
+                x.insert("x".to_string(), tensor.expect("a small input"));
+                let (found, want) = (run(&localised.system, n, &x), run(&system, n, &x));
+                assert_eq!(
+                    found, want,
+                    "seed {seed}, N = {n}\n{with}\n{}",
+                    localised.system
+                );
+            }
+            forwarded += 1;
+        }
+    }
+    assert!(forwarded > 60, "{forwarded}");
 }

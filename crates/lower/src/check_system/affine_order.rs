@@ -25,7 +25,7 @@ use crate::clock::interval;
 use crate::components::strong_components;
 use crate::decide::Decide;
 use crate::dependences::reference;
-use crate::schedulable::{find_cycle, small_sizes};
+use crate::schedulable::{find_cycle, small_sizes, with_sizes};
 
 /// More choices of iterators than this are not tried on a level.
 const MOST_CHOICES: usize = 4096;
@@ -419,16 +419,7 @@ fn refusal(
         chain.push_str(if n == 0 { " needs " } else { ", which needs " });
         chain.push_str(&text(&values[*value]));
     }
-    let sizes: Vec<String> = system
-        .params
-        .iter()
-        .zip(params)
-        .map(|(p, size)| format!("{} = {size}", p.name))
-        .collect();
-    let sizes = match sizes.is_empty() {
-        true => String::new(),
-        false => format!("with {} ", sizes.join(", ")),
-    };
+    let sizes = with_sizes(system, params);
     let span = edges[cycle[0].1].read.span;
     let mut diagnostic = Diagnostic::new(
         &codes::NOT_COMPUTABLE,

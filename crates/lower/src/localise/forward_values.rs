@@ -162,17 +162,21 @@ impl Pass {
         }
     }
 
-    /// The references to a variable that are not uniform, by their index.
+    /// The references to a variable by their index, if one of the same index is not uniform.
     fn references(&self, var: VarId) -> Vec<Pattern> {
         let mut patterns: Vec<Pattern> = Vec::new();
+        let mut changing: Vec<Vec<Form>> = Vec::new();
         for (n, reader) in self.system.vars.iter().enumerate() {
             let points = self.points_of(VarId::from(n));
             reads_of(&reader.body, &points, &mut |expr, when| {
                 let Expr::Var { var: v, index, .. } = expr else {
                     return;
                 };
-                if *v != var || distance_where(&self.system, index, when).is_some() {
+                if *v != var {
                     return;
+                }
+                if distance_where(&self.system, index, when).is_none() {
+                    changing.push(index.clone());
                 }
                 let reader = (VarId::from(n), when.clone());
                 match patterns.iter_mut().find(|p| p.index == *index) {
@@ -184,6 +188,7 @@ impl Pass {
                 }
             });
         }
+        patterns.retain(|pattern| changing.contains(&pattern.index));
         patterns
     }
 
