@@ -235,6 +235,14 @@ fn each_row_of_a_block_begins_a_run() {
 }
 
 #[test]
+fn looking_back_takes_one_thread_time_too() {
+    let sizes = [("M", 64), ("N", 64)];
+    let looks = |mapping: &str| amount(COLUMNS, mapping, &sizes, "look-backs");
+    assert_eq!(looks("high"), 4.0 * 4.0, "blocks of 16 rows and a vector");
+    assert_eq!(looks("wide"), 0.0);
+}
+
+#[test]
 fn pages_that_are_read_at_the_same_time_hide_where_they_begin() {
     let sizes = [("N", 1 << 27)];
     let pages = |mapping: &str| amount(SUM, mapping, &sizes, "pages begun");

@@ -155,8 +155,9 @@ impl MissingRegisters {
     }
 }
 
-/// The term of lines that go from core to core while blocks look back. A block waits for what the
-/// block before it publishes, so only chains beside each other go on at the same time.
+/// The term of blocks that look back. Between threads lines go from core to core, and a block waits
+/// for what the block before it publishes, so only chains beside each other go on at the same time.
+/// One thread finds them published, and publishes too.
 fn look_backs(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Result<Term, Error> {
     let mut longest: f64 = 0.0;
     let mut failed = None;
@@ -174,12 +175,18 @@ fn look_backs(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Result<Term,
     if let Some(e) = failed {
         return Err(e.into());
     }
-    let blocks = match longest > 0.0 && busy > 1.0 {
+    let blocks = match longest > 0.0 {
         true => counted.census.blocks,
         false => 0.0,
     };
-    let chains = (counted.blocks_per_launch() / longest.max(1.0)).clamp(1.0, busy.max(1.0));
-    let (rate, number) = (chains / cpu.look_back.value, &cpu.look_back);
+    let (chains, number) = match busy > 1.0 {
+        true => (
+            counted.blocks_per_launch() / longest.max(1.0),
+            &cpu.look_back,
+        ),
+        false => (1.0, &cpu.publication),
+    };
+    let rate = chains.clamp(1.0, busy.max(1.0)) / number.value;
     Ok(Term::new("look-backs", blocks, "blocks", rate, number))
 }
 

@@ -133,6 +133,7 @@ device! {
         launch = 5.0e-6, "s", "from one launch on all threads to the next", EMR;
         block = 1.5e-9, "s", "from one block to the next", EMR;
         look_back = 0.7e-6, "s", "a block that looks back over blocks of other threads", EMR;
+        publication = 250.0e-9, "s", "a block that looks back over blocks of the same thread", CLX;
     }
 }
 
