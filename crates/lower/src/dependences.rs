@@ -80,8 +80,8 @@ pub fn input_reads(system: &System) -> Vec<InputRead> {
     let mut all = Vec::new();
     for n in 0..system.vars.len() {
         let sink = VarId::from(n);
-        // An overflow is reported by `dependences` and by the checks.
-        let _ = walk_equation(system, sink, &mut |expr, site| {
+        // An overflow is reported by the checks.
+        let _ = walk_equation(&system.around(sink), sink, &mut |expr, site| {
             if let Expr::Input { input, index, span } = expr {
                 all.push(InputRead {
                     sink,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use systola_ir::VarId;
 use systola_ir::form::Cond;
-use systola_ir::system::System;
+use systola_ir::system::{Dim, System};
 use systola_lower::dependences::{dependences, input_reads};
 
 /// Of the variables of one system, by name.
@@ -26,9 +26,16 @@ pub struct VarFacts {
 /// What is said of each variable.
 pub fn facts(system: &System) -> Facts {
     let (params, dims) = (system.param_names(), system.dim_names());
-    let domain = domain(system, &params, &dims);
     let mut facts = Facts::new();
-    for var in &system.vars {
+    for (n, var) in system.vars.iter().enumerate() {
+        let seen = system.around(VarId::from(n));
+        let dims = seen.dim_names();
+        // The domain around a variable with iterators of its own has its conditions already.
+        let conditions: &[Cond] = match var.own {
+            None => &system.domain,
+            Some(_) => &[],
+        };
+        let domain = domain(&seen.dims, conditions, &params, &dims);
         let on: Vec<String> = (var.on.iter())
             .map(|cond| cond.display(&params, &dims).to_string())
             .collect();
@@ -59,6 +66,7 @@ pub fn facts(system: &System) -> Facts {
         );
     }
     for read in input_reads(system) {
+        let dims = system.around(read.sink).dim_names();
         let index: Vec<String> = (read.index.iter())
             .map(|form| form.display(&params, &dims).to_string())
             .collect();
@@ -83,9 +91,9 @@ pub fn facts(system: &System) -> Facts {
     facts
 }
 
-/// The index space, as `index` declares it.
-fn domain(system: &System, params: &[String], dims: &[String]) -> String {
-    let iterators: Vec<String> = (system.dims.iter())
+/// The points of some iterators, as `index` declares them.
+fn domain(list: &[Dim], conditions: &[Cond], params: &[String], dims: &[String]) -> String {
+    let iterators: Vec<String> = (list.iter())
         .map(|dim| match &dim.range {
             Some((lo, hi)) => format!(
                 "{} in {}..{}",
@@ -96,7 +104,7 @@ fn domain(system: &System, params: &[String], dims: &[String]) -> String {
             None => dim.name.clone(),
         })
         .collect();
-    let conditions: Vec<String> = (system.domain.iter())
+    let conditions: Vec<String> = (conditions.iter())
         .map(|cond| cond.display(params, dims).to_string())
         .collect();
     restricted(&iterators.join(", "), &conditions)

@@ -121,8 +121,11 @@ pub struct Axes {
 
 impl Axes {
     /// `system` may have a batch; `fixed` says which of its parameters are constants in kernels.
-    /// None: the iterators have no explicit range, or a number is too large.
+    /// None: the iterators have no explicit range, a variable has others, or a number is too large.
     pub fn of(system: &System, sizes: &[i128], fixed: &[bool]) -> Option<Axes> {
+        if !system.has_one_space() {
+            return None;
+        }
         let system = system.expand_batch().ok()?;
         let list = ranges(&system, sizes, fixed)?;
         let distances = distances(&system, sizes)?;

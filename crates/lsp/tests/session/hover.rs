@@ -134,3 +134,24 @@ fn recurrences_show_their_dependences() {
     assert!(hover.contains("  - `Z at (0, 1) where "), "{hover}");
     client.stop();
 }
+
+#[test]
+fn iterators_of_a_variable_are_its_own() {
+    let text = "system solve(N) where N >= 1 {
+  input l[N, N]: f32;
+  input b[N]: f32;
+  var X(i in 0..N): f32 on i < N = b[i] - reduce(+, k in 0..i, l[i, k] * X(k));
+  output x[N]: f32 = X at [i];
+}
+";
+    let mut client = opened(text);
+    let hover = client.hover_until(URI, "var |X", "- reads:");
+    assert!(
+        hover.contains("- domain: `i in 0..N where i < N`"),
+        "{hover}"
+    );
+    assert!(hover.contains("  - `l[i, k]`"), "{hover}");
+    let hover = client.hover_until(URI, "X at [|i]", "iterator");
+    assert!(hover.contains("0..N"), "{hover}");
+    client.stop();
+}
