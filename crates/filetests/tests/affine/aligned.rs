@@ -20,7 +20,7 @@ fn parts(text: &str) -> (System, Vec<Mapping>) {
 }
 
 /// Statements of one recurrence that run at different times.
-const PROGRAMS: [(&str, &[i128]); 7] = [
+const PROGRAMS: [(&str, &[i128]); 8] = [
     (
         "system jacobi(T, N) where T >= 1, N >= 3 {
            input a[N]: i32;
@@ -160,6 +160,24 @@ const PROGRAMS: [(&str, &[i128]); 7] = [
         &[9],
     ),
     (
+        "system solutions(N, B) where N >= 1, B >= 1 {
+           input l[N, N]: i32;
+           input b[N]: i32;
+           batch n in 0..B shared(l);
+           var T(i, j): i32 on 0 <= j < i < N =
+               select(j == 0, b[i], T(i, j - 1)) - l[i, j] * X(j);
+           var X(i in 0..N): i32 = select(i == 0, b[0], T(i, i - 1));
+           output x[N]: i32 = X at [i];
+         }
+         mapping lanes of solutions {
+           space (i, j);
+           align X (i) -> (i, i);
+           forward X along (1, 0);
+           lane = n; time = (i, j);
+         }",
+        &[6, 5],
+    ),
+    (
         "system gauss(N) where N >= 1 {
            input a[N, N]: i32;
            index k in 0..N, i in 0..N, j in 0..N;
@@ -186,7 +204,8 @@ fn aligned_systems_compute_the_same() {
     let mut runs = 0;
     for (text, sizes) in PROGRAMS {
         let (system, mappings) = parts(text);
-        let arrays = inputs(&system, sizes).expect("small arrays");
+        let expanded = system.expand_batch().expect("small numbers");
+        let arrays = inputs(&expanded, sizes).expect("small arrays");
         let want = run_system(&system, sizes, &arrays).expect("a legal system");
         for mapping in &mappings {
             let name = format!("{} of {}", mapping.name, system.name);
@@ -211,7 +230,7 @@ fn aligned_systems_compute_the_same() {
             }
         }
     }
-    assert_eq!(runs, 26);
+    assert_eq!(runs, 28);
 }
 
 /// The refusal of the first mapping.

@@ -9,7 +9,7 @@
 use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
 use systola_ir::system::visit::{children, map_children};
 use systola_ir::system::{Expr, Law, System, Var, shifted};
-use systola_ir::{Diagnostic, Span, VarId};
+use systola_ir::{Diagnostic, DimId, Span, VarId};
 
 use super::forward::wrong_direction;
 use super::{Pass, fresh, overflow, shift_form};
@@ -151,10 +151,12 @@ impl Pass {
         }
     }
 
-    /// The points of a variable; without what the index space says, if that follows.
+    /// The points of a variable; without what the index space says beside ranges, if that follows.
     fn points_of(&self, var: VarId) -> Cond {
+        let dims = (0..self.system.dims.len()).map(DimId::from);
+        let ranges = dims.filter_map(|d| self.system.dim_range(d));
         let on = self.system.vars[var.index()].on.iter().cloned();
-        let on = on.fold(Cond::TRUE, Cond::and);
+        let on = ranges.chain(on).fold(Cond::TRUE, Cond::and);
         let outside = on.clone().and(self.system.domain_cond().negate());
         match self.is_never(&outside) {
             true => on,
