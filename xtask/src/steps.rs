@@ -278,6 +278,7 @@ const OPENCL: Chosen = &[
     ("gallery", &["opencl"]),
     ("stencils", &["opencl"]),
     ("oracle", &["opencl"]),
+    ("affine", &["opencl"]),
     ("opencl", &[]),
     ("systola-lab", &["programs_for_opencl_compute_the_same"]),
 ];

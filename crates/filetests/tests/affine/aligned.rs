@@ -20,7 +20,7 @@ fn parts(text: &str) -> (System, Vec<Mapping>) {
 }
 
 /// Statements of one recurrence that run at different times.
-const PROGRAMS: [(&str, &[i128]); 8] = [
+pub const PROGRAMS: [(&str, &[i128]); 8] = [
     (
         "system jacobi(T, N) where T >= 1, N >= 3 {
            input a[N]: i32;

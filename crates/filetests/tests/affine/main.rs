@@ -4,6 +4,7 @@
 //! The same draws come in every run; `SYSTOLA_CASES=n` takes this many.
 
 mod aligned;
+mod compiled;
 mod random;
 mod textbook;
 #[expect(dead_code, reason = "shared with the properties")]

@@ -13,19 +13,19 @@ use systola_lower::localise::localise;
 use systola_lower::names::LANES;
 
 /// The number of draws.
-fn cases(usual: u64) -> u64 {
+pub fn cases(usual: u64) -> u64 {
     let given = std::env::var("SYSTOLA_CASES").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-struct Draw(u64);
+pub struct Draw(pub u64);
 
 impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         split_mix(&mut self.0) % n
     }
 
-    fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
+    pub fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
         list[self.below(list.len() as u64) as usize]
     }
 
@@ -54,7 +54,7 @@ const TWO: [&str; 4] = [
 ];
 
 /// The text of a system, and the arity of each variable.
-fn text(draw: &mut Draw) -> (String, Vec<usize>) {
+pub fn text(draw: &mut Draw) -> (String, Vec<usize>) {
     let n_vars = 1 + draw.below(3) as usize;
     let arity: Vec<usize> = (0..n_vars).map(|_| 1 + draw.below(2) as usize).collect();
     let domains: Vec<&str> = arity
@@ -118,6 +118,68 @@ fn text(draw: &mut Draw) -> (String, Vec<usize>) {
     (text, arity)
 }
 
+/// Changes of basis to a space of three iterators: directions, factors, offsets, and a coordinate
+/// that is constant.
+pub fn alignments(draw: &mut Draw, arity: &[usize]) -> String {
+    let mut directives = String::new();
+    for (n, arity) in arity.iter().enumerate() {
+        let offset = |draw: &mut Draw| draw.of(&["", " + 1", " - 2", " + N"]).to_string();
+        let (a, b) = match arity {
+            1 => ("i", ""),
+            _ => ("i", "j"),
+        };
+        let names: Vec<&str> = [a, b].into_iter().filter(|name| !name.is_empty()).collect();
+        let scaled = |draw: &mut Draw, name: &str| match draw.below(4) {
+            0 => format!("2 * {name}"),
+            1 => format!("N - {name}"),
+            _ => name.to_string(),
+        };
+        let x = scaled(draw, a) + &offset(draw);
+        let y = match b {
+            "" => draw.of(&["0", "N", "i"]).to_string(),
+            _ => scaled(draw, b) + draw.of(&["", " + i", " - 1"]),
+        };
+        let phase = draw.of(&["0", "1", "3"]);
+        let forms = match draw.below(3) {
+            0 => [phase, &x, &y].join(", "),
+            1 => [&y, &x, phase].join(", "),
+            _ => [&x, phase, &y].join(", "),
+        };
+        directives.push_str(&format!(" align V{n} ({}) -> ({forms});", names.join(", ")));
+    }
+    directives
+}
+
+/// A system whose variable reads other rows and columns of earlier steps.
+fn eliminations(draw: &mut Draw) -> String {
+    let domain = draw.of(&[
+        "true",
+        "k <= i",
+        "k <= i, k <= j",
+        "i <= j",
+        "k < i + 2",
+        "i + j <= N",
+    ]);
+    let read = |draw: &mut Draw| {
+        let row = draw.of(&["k - 1", "k", "0", "N - 1", "k + 1", "i", "j"]);
+        let column = draw.of(&["j", "j", "k - 1", "0", "i", "N - 1"]);
+        let back = draw.of(&["1", "1", "2"]);
+        let guard = draw.of(&["true", "i >= k", "j >= k", "i > k && j > k", "i < N - 1"]);
+        let value = format!("A(k - {back}, {row}, {column})");
+        format!("select(k >= {back} && {guard}, {value}, 7)")
+    };
+    let (first, second) = (read(draw), read(draw));
+    format!(
+        "system s(N) where N >= 1 {{
+           input x[N, N]: i32;
+           index k in 0..N, i in 0..N, j in 0..N;
+           var A: i32 on {domain} = select(k == 0, x[i, j], {first} - 3 * {second});
+           output z[N, N, N]: i32 = A at [k, i, j] when {} else 0;
+         }}",
+        domain.replace(", ", " && ")
+    )
+}
+
 fn loaded(text: &str) -> System {
     let module = load(text).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
     module.systems.into_iter().next().expect("one system")
@@ -169,32 +231,7 @@ fn alignments_change_no_value() {
         if !check_system(&system, None).is_empty() {
             continue;
         }
-        let mut directives = String::new();
-        for (n, arity) in arity.iter().enumerate() {
-            let offset = |draw: &mut Draw| draw.of(&["", " + 1", " - 2", " + N"]).to_string();
-            let (a, b) = match arity {
-                1 => ("i", ""),
-                _ => ("i", "j"),
-            };
-            let names: Vec<&str> = [a, b].into_iter().filter(|name| !name.is_empty()).collect();
-            let scaled = |draw: &mut Draw, name: &str| match draw.below(4) {
-                0 => format!("2 * {name}"),
-                1 => format!("N - {name}"),
-                _ => name.to_string(),
-            };
-            let x = scaled(draw, a) + &offset(draw);
-            let y = match b {
-                "" => draw.of(&["0", "N", "i"]).to_string(),
-                _ => scaled(draw, b) + draw.of(&["", " + i", " - 1"]),
-            };
-            let phase = draw.of(&["0", "1", "3"]);
-            let forms = match draw.below(3) {
-                0 => [phase, &x, &y].join(", "),
-                1 => [&y, &x, phase].join(", "),
-                _ => [&x, phase, &y].join(", "),
-            };
-            directives.push_str(&format!(" align V{n} ({}) -> ({forms});", names.join(", ")));
-        }
+        let directives = alignments(draw, &arity);
         let with = format!(
             "{text}\nmapping m of s {{ space (p, q, r);{directives} lane = 0; time = (p, q, r); }}"
         );
@@ -211,49 +248,26 @@ fn alignments_change_no_value() {
     assert!(moved > 100, "{moved}");
 }
 
+const DIRECTIONS: [&str; 5] = [
+    "(0, 0, 1)",
+    "(0, 0, -1)",
+    "(0, 1, 0)",
+    "(0, -1, 0)",
+    "(0, 1, 1)",
+];
+
 /// Values that are forwarded along random directions arrive unchanged.
 #[test]
 fn forwarded_values_arrive() {
     let mut forwarded = 0;
     for seed in 0..cases(500) {
         let draw = &mut Draw(seed);
-        let domain = draw.of(&[
-            "true",
-            "k <= i",
-            "k <= i, k <= j",
-            "i <= j",
-            "k < i + 2",
-            "i + j <= N",
-        ]);
-        let read = |draw: &mut Draw| {
-            let row = draw.of(&["k - 1", "k", "0", "N - 1", "k + 1", "i", "j"]);
-            let column = draw.of(&["j", "j", "k - 1", "0", "i", "N - 1"]);
-            let back = draw.of(&["1", "1", "2"]);
-            let guard = draw.of(&["true", "i >= k", "j >= k", "i > k && j > k", "i < N - 1"]);
-            let value = format!("A(k - {back}, {row}, {column})");
-            format!("select(k >= {back} && {guard}, {value}, 7)")
-        };
-        let (first, second) = (read(draw), read(draw));
-        let text = format!(
-            "system s(N) where N >= 1 {{
-               input x[N, N]: i32;
-               index k in 0..N, i in 0..N, j in 0..N;
-               var A: i32 on {domain} = select(k == 0, x[i, j], {first} - 3 * {second});
-               output z[N, N, N]: i32 = A at [k, i, j] when {} else 0;
-             }}",
-            domain.replace(", ", " && ")
-        );
+        let text = eliminations(draw);
         let system = loaded(&text);
         if !check_system(&system, None).is_empty() {
             continue;
         }
-        for along in [
-            "(0, 0, 1)",
-            "(0, 0, -1)",
-            "(0, 1, 0)",
-            "(0, -1, 0)",
-            "(0, 1, 1)",
-        ] {
+        for along in DIRECTIONS {
             let with = format!(
                 "{text}\nmapping m of s {{ forward A along {along}; lane = 0; time = 0; }}"
             );

@@ -196,7 +196,7 @@ impl Pass {
     }
 }
 
-pub(super) fn wrong_direction(span: Span, why: impl Into<String>) -> Diagnostic {
+fn wrong_direction(span: Span, why: impl Into<String>) -> Diagnostic {
     Diagnostic::new(&codes::WRONG_DIRECTION, span, why)
 }
 

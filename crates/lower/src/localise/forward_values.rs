@@ -11,7 +11,6 @@ use systola_ir::system::visit::{children, map_children};
 use systola_ir::system::{Expr, Law, System, Var, shifted};
 use systola_ir::{Diagnostic, DimId, Span, VarId};
 
-use super::forward::wrong_direction;
 use super::{Pass, fresh, overflow, shift_form};
 use crate::decide::Decide;
 use crate::uniform::{constant_where, distance_where};
@@ -31,7 +30,8 @@ struct Travel {
 }
 
 impl Pass {
-    /// Forwards a variable along e. References at a constant distance stay as they are.
+    /// Forwards a variable along e. References at a constant distance stay as they are: at small sizes
+    /// all of them may be. What is left at changing distances is refused when the array is built.
     pub(super) fn forward_value(
         &mut self,
         var: VarId,
@@ -39,26 +39,16 @@ impl Pass {
         span: Span,
     ) -> Result<(), Diagnostic> {
         let failed = |o| overflow(o, span);
-        let mut found = false;
         for pattern in self.references(var) {
-            let travel = travel(&self.system, &pattern, e).map_err(failed)?;
-            let Some(travel) = travel else {
+            let Some(travel) = travel(&self.system, &pattern, e).map_err(failed)? else {
                 continue;
             };
-            let Some(carrier) = self.value_carrier(var, &pattern, &travel, e, span)? else {
-                continue;
-            };
-            self.read_value(var, &pattern, &travel, carrier)
-                .map_err(failed)?;
-            found = true;
+            if let Some(carrier) = self.value_carrier(var, &pattern, &travel, e, span)? {
+                self.read_value(var, &pattern, &travel, carrier)
+                    .map_err(failed)?;
+            }
         }
-        if found {
-            return Ok(());
-        }
-        let name = &self.system.vars[var.index()].name;
-        let why = format!("`{name}` is read nowhere at a distance that grows along this direction");
-        Err(wrong_direction(span, why)
-            .help("a variable is forwarded from the point that computes it to those that read it"))
+        Ok(())
     }
 
     /// Adds the variable that carries the value of a pattern along e; `None` if the points that read
