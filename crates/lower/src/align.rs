@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Atom, Cond, Form, Overflow, Poly, Rel};
 use systola_ir::mapping::{DirectiveKind, Mapping, Name, NameExpr};
-use systola_ir::system::visit::{map_expr, walk};
+use systola_ir::system::visit::{map_expr, map_iterators, walk};
 use systola_ir::system::{Dim, Expr, System, Write};
 use systola_ir::{Diagnostic, DimId, Span, VarId};
 
@@ -412,12 +412,14 @@ impl Pass<'_> {
             let list = list.iter().map(|form| basis.form(form));
             list.collect::<Result<Vec<_>, _>>()
         };
-        map_expr(expr, &mut |e| {
+        let own = (0..basis.arity).map(|d| basis.form(&Form::from(DimId::from(d))));
+        let own = own.collect::<Result<Vec<_>, _>>()?;
+        let value = |d: DimId| match own.get(d.index()) {
+            Some(form) => value_of(form),
+            None => Expr::Iter(basis.bound(d)),
+        };
+        let expr = map_expr(expr, &mut |e| {
             Ok(match e {
-                Expr::Iter(d) => match d.index() < basis.arity {
-                    true => value_of(&basis.form(&Form::from(d))?),
-                    false => Expr::Iter(basis.bound(d)),
-                },
                 Expr::Var { var, index, span } => {
                     let read = self.moved[var.index()].to.iter();
                     let read = read.map(|to| to.substitute(&|d| index.get(d.index()).cloned()));
@@ -441,17 +443,6 @@ impl Pass<'_> {
                     then,
                     otherwise,
                 },
-                Expr::Reduce {
-                    op,
-                    dims,
-                    body,
-                    span,
-                } => Expr::Reduce {
-                    op,
-                    dims: dims.into_iter().map(|d| basis.bound(d)).collect(),
-                    body,
-                    span,
-                },
                 Expr::Scan {
                     op,
                     dim,
@@ -465,7 +456,8 @@ impl Pass<'_> {
                 },
                 other => other,
             })
-        })
+        })?;
+        Ok(map_iterators(&expr, &value, &|d| vec![basis.bound(d)]))
     }
 }
 

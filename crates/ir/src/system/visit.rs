@@ -1,5 +1,8 @@
 //! Walking and rewriting expressions.
 
+use std::convert::Infallible;
+
+use crate::id::DimId;
 use crate::system::Expr;
 
 /// Calls `f` on the expression and all below it, outermost first.
@@ -46,6 +49,35 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
 pub fn map_expr<E>(expr: &Expr, f: &mut dyn FnMut(Expr) -> Result<Expr, E>) -> Result<Expr, E> {
     let rebuilt = map_children(expr, &mut |child| map_expr(child, f))?;
     f(rebuilt)
+}
+
+/// Replaces iterators: those that stand as values, and those that sums bind.
+pub fn map_iterators(
+    expr: &Expr,
+    value: &dyn Fn(DimId) -> Expr,
+    bound: &dyn Fn(DimId) -> Vec<DimId>,
+) -> Expr {
+    let mapped = map_expr(expr, &mut |e| {
+        Ok::<_, Infallible>(match e {
+            Expr::Iter(d) => value(d),
+            Expr::Reduce {
+                op,
+                dims,
+                body,
+                span,
+            } => Expr::Reduce {
+                op,
+                dims: dims.into_iter().flat_map(bound).collect(),
+                body,
+                span,
+            },
+            other => other,
+        })
+    });
+    match mapped {
+        Ok(mapped) => mapped,
+        Err(never) => match never {},
+    }
 }
 
 /// The expression with each operand replaced.

@@ -1,10 +1,9 @@
 //! Renumbers the iterators of sums once some of them are gone.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use systola_ir::form::{Form, Overflow};
-use systola_ir::system::visit::map_expr;
+use systola_ir::system::visit::map_iterators;
 use systola_ir::system::{Expr, System, map_forms};
 use systola_ir::{DimId, Span};
 
@@ -29,24 +28,7 @@ pub(super) fn renumber_bound(
     system.bound = bound;
     for var in &mut system.vars {
         let body = map_forms(&var.body, &rename).map_err(|o| (o, var.span))?;
-        let Ok(body) = map_expr(&body, &mut |e| {
-            Ok::<_, Infallible>(match e {
-                Expr::Iter(d) => Expr::Iter(renamed(d)),
-                Expr::Reduce {
-                    op,
-                    dims,
-                    body,
-                    span,
-                } => Expr::Reduce {
-                    op,
-                    dims: dims.into_iter().map(renamed).collect(),
-                    body,
-                    span,
-                },
-                other => other,
-            })
-        });
-        var.body = body;
+        var.body = map_iterators(&body, &|d| Expr::Iter(renamed(d)), &|d| vec![renamed(d)]);
     }
     Ok(())
 }

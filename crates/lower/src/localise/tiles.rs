@@ -7,13 +7,14 @@
 //!
 //! All other tiles only give coordinates to places and times, and are left to `resolve`.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Atom, Cond, Form, Overflow, Poly, Rel};
 use systola_ir::mapping::{DirectiveKind, Mapping, Name, NameExpr, SumStage};
 use systola_ir::scalar::BinOp;
-use systola_ir::system::visit::map_expr;
+use systola_ir::system::visit::map_iterators;
 use systola_ir::system::{Dim, Expr, System, map_forms};
 use systola_ir::{Diagnostic, DimId, ParamId, Scalar};
 
@@ -215,32 +216,17 @@ fn split(
     let value = value_of(&point);
     for var in &mut system.vars {
         let body = map_forms(&var.body, &rename)?;
-        let Ok(body) = map_expr(&body, &mut |e| {
-            Ok::<_, std::convert::Infallible>(match e {
-                Expr::Iter(d) if d == at => value.clone(),
-                Expr::Iter(d) if d > at => Expr::Iter(after(d)),
-                Expr::Reduce {
-                    op,
-                    dims,
-                    body,
-                    span,
-                } => Expr::Reduce {
-                    op,
-                    dims: dims
-                        .into_iter()
-                        .flat_map(|d| match d.cmp(&at) {
-                            std::cmp::Ordering::Less => vec![d],
-                            std::cmp::Ordering::Equal => vec![outer, inner],
-                            std::cmp::Ordering::Greater => vec![after(d)],
-                        })
-                        .collect(),
-                    body,
-                    span,
-                },
-                other => other,
-            })
-        });
-        var.body = body;
+        let value = |d: DimId| match d.cmp(&at) {
+            Ordering::Less => Expr::Iter(d),
+            Ordering::Equal => value.clone(),
+            Ordering::Greater => Expr::Iter(after(d)),
+        };
+        let bound = |d: DimId| match d.cmp(&at) {
+            Ordering::Less => vec![d],
+            Ordering::Equal => vec![outer, inner],
+            Ordering::Greater => vec![after(d)],
+        };
+        var.body = map_iterators(&body, &value, &bound);
     }
     Ok(())
 }
