@@ -4,7 +4,7 @@
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr,
-    PlaceLevel, Residence, Store, SumStage as Stage, TimeLevel, Transfer,
+    PlaceLevel, Residence, Store, StorePlace, SumStage as Stage, TimeLevel, Transfer,
 };
 use systola_ir::{Diagnostic, Span, Type};
 use systola_surface::elaborate::mapping::{name_cond, name_expr};
@@ -200,6 +200,40 @@ impl MappingBuilder {
         let dims = dims.into_iter().map(|dim| dim.as_name()).collect();
         let forms = self.forms(forms);
         self.push(DirectiveKind::Align { var, dims, forms });
+        self
+    }
+
+    /// `store V;`
+    #[track_caller]
+    pub fn store(&mut self, var: impl AsName) -> &mut Self {
+        self.push(DirectiveKind::Store {
+            var: var.as_name(),
+            place: StorePlace::Chosen,
+        });
+        self
+    }
+
+    /// `store V in a[i, j];`
+    #[track_caller]
+    pub fn store_in(
+        &mut self,
+        var: impl AsName,
+        array: impl AsName,
+        index: impl List,
+    ) -> &mut Self {
+        let (var, array) = (var.as_name(), array.as_name());
+        let index = self.forms(index);
+        let place = StorePlace::In { array, index };
+        self.push(DirectiveKind::Store { var, place });
+        self
+    }
+
+    /// `store V modulo (2, 0);`
+    #[track_caller]
+    pub fn store_modulo(&mut self, var: impl AsName, moduli: impl List) -> &mut Self {
+        let var = var.as_name();
+        let place = StorePlace::Modulo(self.forms(moduli));
+        self.push(DirectiveKind::Store { var, place });
         self
     }
 

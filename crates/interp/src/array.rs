@@ -24,10 +24,12 @@ use crate::params::{show_point, with_params};
 use crate::system::Arrays;
 use crate::value::Value;
 
+mod memory;
 mod reads;
 mod slots;
 mod targets;
 
+use memory::{Element, KeptCode, Stored};
 use reads::StepReads;
 pub use slots::{Slot, trace};
 use targets::Targets;
@@ -74,6 +76,7 @@ struct CellCode {
     domain: Test,
     depth: i64,
     propagated: Option<(systola_ir::InputId, Vec<Linear>)>,
+    kept: Option<KeptCode>,
 }
 
 struct WriteCode {
@@ -115,7 +118,7 @@ impl<'a> Machine<'a> {
             params,
         };
         let mut cells = Vec::new();
-        for cell in &array.cells {
+        for (n, cell) in array.cells.iter().enumerate() {
             let depth = cell
                 .registers
                 .depth
@@ -146,6 +149,7 @@ impl<'a> Machine<'a> {
                 domain: Test::compile(&cell.domain, params).map_err(too_large)?,
                 depth,
                 propagated,
+                kept: KeptCode::of(array, n, params)?,
             });
         }
         let ports = array
@@ -213,7 +217,27 @@ impl<'a> Machine<'a> {
             self.step(first..first + count, &mut state, &mut outputs, &mut frame)?;
             first += count;
         }
+        self.finish_stored(&state, &mut outputs)?;
         outputs.finish(self.array)
+    }
+
+    /// Outputs whose memory is a storage.
+    fn finish_stored(&self, state: &State, outputs: &mut Targets) -> Result<(), Diagnostic> {
+        for (storage, declared) in self.array.storages.iter().enumerate() {
+            let Some(output) = declared.output else {
+                continue;
+            };
+            let span = self.array.outputs[output].span;
+            for (index, value) in state.stored.contents(storage) {
+                let index: Vec<i128> = index.iter().map(|i| i128::from(*i)).collect();
+                let Some(value) = value else {
+                    let message = format!("`{}` at {index:?} is a don't-care value", declared.name);
+                    return Err(Diagnostic::new(&codes::HOLE, span, message));
+                };
+                outputs.write(self.array, output, &index, value, span)?;
+            }
+        }
+        Ok(())
     }
 
     /// One tick: all PEs that have a point.
@@ -230,6 +254,7 @@ impl<'a> Machine<'a> {
             .map(|slot| (self.slots[slot].place.as_slice(), slot))
             .collect();
         let mut now: Vec<Option<Option<Value>>> = vec![None; range.len() * n_cells];
+        let mut taken: Vec<(Element, usize)> = Vec::new();
         for slot in range.clone() {
             for cell in &self.array.body {
                 // Cells whose values arrive in the same step are evaluated first.
@@ -249,10 +274,12 @@ impl<'a> Machine<'a> {
                         slot,
                         cell,
                         needs: None,
+                        taken: Vec::new(),
                     };
                     let point = &self.slots[slot].point;
                     let code = &self.cells[cell.index()].code;
                     let result = code.eval(frame, point, &mut reads);
+                    taken.extend(reads.taken.drain(..).map(|element| (element, slot)));
                     if let Some(need) = reads.needs {
                         if !self.computes(need.1, need.0)? {
                             return Err(self.not_there(
@@ -292,6 +319,9 @@ impl<'a> Machine<'a> {
         for slot in range.clone() {
             self.drain(slot, range.start, &now, outputs, frame)?;
         }
+        for (element, slot) in taken {
+            state.stored.note_reader(&element, slot);
+        }
         for slot in range.clone() {
             let tick = self.ticks[slot];
             let owned = self.owned.eval(&self.slots[slot].point) == Some(true);
@@ -304,6 +334,9 @@ impl<'a> Machine<'a> {
                     let point = self.slots[slot].point[self.array.tiles.len()..].to_vec();
                     state.outgoing.push(((cell, point), value.clone()));
                 }
+                state
+                    .stored
+                    .write(self, VarId::from(cell), slot, value.clone())?;
                 let depth = self.cells[cell].depth;
                 let place = state.place(&self.slots[slot].place);
                 let queue = state.queues.entry((place, cell)).or_default();
@@ -340,7 +373,8 @@ impl<'a> Machine<'a> {
             return Ok(());
         }
         let n_cells = self.cells.len();
-        for write in &self.writes {
+        let stored = |output| self.array.storages.iter().any(|s| s.output == Some(output));
+        for write in self.writes.iter().filter(|w| !stored(w.output)) {
             if write.when.eval(point) != Some(true) {
                 continue;
             }
@@ -496,6 +530,7 @@ struct State {
     /// Global memory: values of earlier launches.
     memory: HashMap<Made, Option<Value>>,
     outgoing: Vec<(Made, Option<Value>)>,
+    stored: Stored,
 }
 
 impl State {

@@ -10,6 +10,13 @@
 //! there when it is due (too few registers, a wrong delay or displacement, a guard that does not
 //! hold) is an error.
 //!
+//! **Stored values.** Values that travel distances which change from point to point are kept in
+//! memory: a [`Storage`], in which a cell has a place for each of its points ([`Kept`]). Several
+//! points may have one place, one after the other. At a point all reads come before all writes. What
+//! is written is seen by later steps of the same block, and by all blocks of later launches. A read
+//! that finds the value of another point, or none, or one that it may not see yet, is an error, and so
+//! are two accesses to one place, one of them a write, that nothing orders.
+//!
 //! **Expanded domain.** The coordinates are the tile indices of overlapped tiles, then the
 //! iterators of the system. A point with an inner coordinate in 0..size is *owned* by its tile; the
 //! others are copies. Only owners write outputs, and only owners hand values to later launches,
@@ -21,11 +28,13 @@
 //! coordinates; in ticks it is that difference read in the mixed radix of the extents of the box.
 
 use crate::form::{Cond, Form, Poly};
-use crate::id::{DimId, InputId, PortId, VarId};
+use crate::id::{DimId, InputId, PortId, StorageId, VarId};
 use crate::mapping::{Check, PlaceLevel, TimeLevel, Transfer};
 use crate::scalar::Type;
 use crate::span::Span;
-use crate::system::{Combine, Const, Dim, Expr, Function, Input, Law, Output, Param, System, Var};
+use crate::system::{
+    Axis, Combine, Const, Dim, Expr, Function, Input, Law, Output, Param, System, Var,
+};
 
 pub mod print;
 pub mod verify;
@@ -52,6 +61,10 @@ pub struct Array {
     pub pieces: Vec<Piece>,
     /// One for each variable of the localised system.
     pub cells: Vec<Cell>,
+    /// The iterators of the sums inside of cells; the one at position n has the id `dims.len() + n`.
+    pub bound: Vec<Dim>,
+    /// Where cells keep values for other points.
+    pub storages: Vec<Storage>,
     /// The order in which a PE evaluates its cells.
     pub body: Vec<VarId>,
     pub ports: Vec<Port>,
@@ -160,6 +173,25 @@ pub enum Reverse {
     Scan,
 }
 
+/// Memory that lasts for the whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Storage {
+    pub name: String,
+    /// The type of an element.
+    pub ty: Type,
+    pub axes: Vec<Axis>,
+    /// The output whose memory this is: what is there in the end is the output.
+    pub output: Option<usize>,
+}
+
+/// The place of a cell's values in a storage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    pub storage: StorageId,
+    /// Over the expanded domain, one form for each axis.
+    pub index: Vec<Form>,
+}
+
 /// One equation in every PE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
@@ -167,10 +199,13 @@ pub struct Cell {
     pub ty: Type,
     /// Over the expanded domain.
     pub domain: Cond,
-    /// Contains no `Var`, `Reduce` or `Scan`: values of other points come through ports.
+    /// Values of other points come through ports, or as `Var` from the storage in which they are
+    /// kept. Contains no `Scan`, and `Reduce` only in an array that keeps values.
     pub body: Expr,
     pub role: Role,
     pub registers: Registers,
+    /// Where its values are kept, if points read them that no link leads to.
+    pub kept: Option<Kept>,
     pub span: Span,
 }
 
@@ -296,6 +331,11 @@ impl Array {
         self.params.iter().map(|p| p.name.clone()).collect()
     }
 
+    /// Do values go from point to point through memory?
+    pub fn keeps_values(&self) -> bool {
+        self.cells.iter().any(|cell| cell.kept.is_some())
+    }
+
     pub fn port(&self, port: PortId) -> &Port {
         &self.ports[port.index()]
     }
@@ -327,6 +367,7 @@ impl Array {
                     span: Span::NONE,
                 })
                 .collect(),
+            bound: self.bound.clone(),
             vars: self
                 .cells
                 .iter()

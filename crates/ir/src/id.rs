@@ -38,6 +38,8 @@ ids! {
     LocalId,
     /// A port of an array: where a cell gets a value from its links.
     PortId,
+    /// Memory of an array, where cells keep values for other points.
+    StorageId,
     /// A value of a kernel, assigned once.
     ValueId,
     /// A register of a kernel, set more than once.

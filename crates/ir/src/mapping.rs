@@ -133,6 +133,9 @@ pub enum DirectiveKind {
     Read { input: Name },
     /// `sum Z along (q, -p)`; `sum Z tree`; `sum Z along t then tree jj`.
     Sum { var: Name, stages: Vec<SumStage> },
+    /// `store S in a[i, j]`, `store S modulo (2, 0, 0)`, `store S`: values of the variable are kept in
+    /// memory for the points that read them.
+    Store { var: Name, place: StorePlace },
     /// `broadcast X`: X may arrive in the step in which it is sent.
     Broadcast { var: Name },
     /// `transfer x to shared at oc stages 2 layout pad 1 by cp_async;`.
@@ -261,6 +264,17 @@ pub enum SumStage {
 pub enum Direction {
     Up,
     Down,
+}
+
+/// Where the values of a variable are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorePlace {
+    /// The compiler chooses.
+    Chosen,
+    /// In an array of this name, at this element; variables with the same array share it.
+    In { array: Name, index: Vec<NameExpr> },
+    /// One modulus for each iterator: the iterator modulo it, or the whole iterator where it is 0.
+    Modulo(Vec<NameExpr>),
 }
 
 /// Does every PE test that its point is in the domain?

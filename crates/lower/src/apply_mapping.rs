@@ -57,6 +57,7 @@ pub fn apply_mapping(
                 depth: None,
                 coalesced: None,
             },
+            kept: None,
             span: var.span,
         });
     }
@@ -98,6 +99,11 @@ pub fn apply_mapping(
         time: st.time.clone(),
         pieces,
         cells,
+        bound: match localised.through_memory {
+            true => system.bound.clone(),
+            false => Vec::new(),
+        },
+        storages: Vec::new(),
         body: body_order(system),
         ports,
         outputs,
@@ -216,19 +222,16 @@ impl Build<'_> {
     fn body(&mut self, sink: VarId, expr: &Expr, when: &Cond) -> Result<Expr, Failure> {
         Ok(match expr {
             Expr::Var { var, index, span } => {
-                let Some(distance) = self.system.distance(index) else {
-                    return Err(Failure::Refused(vec![Diagnostic::new(
-                        &systola_ir::codes::limits::AFFINE_LINK,
-                        *span,
-                        format!(
-                            "{} is read at a distance that changes from point to point",
-                            reference(self.system, *var, index)
-                        ),
-                    )
-                    .help(
-                        "`--target system` computes it; to make an array of it, carry the value to its readers with `forward`, or align the \
-                         variables so that the distance is constant",
-                    )]));
+                let distance = self.system.distance(index);
+                if self.localised.through_memory
+                    && distance
+                        .as_ref()
+                        .is_none_or(|e| !e.iter().all(Poly::is_zero))
+                {
+                    return self.stored(sink, *var, index, when, *span);
+                }
+                let Some(distance) = distance else {
+                    unreachable!("other references go through memory");
                 };
                 let when = self.expand_cond(when)?;
                 Expr::Port(self.port(sink, *var, distance, when, *span))
@@ -251,9 +254,76 @@ impl Build<'_> {
                     otherwise,
                 }
             }
+            Expr::Reduce {
+                op,
+                dims,
+                body,
+                span,
+            } if self.localised.through_memory => {
+                let ranges = dims.iter().filter_map(|d| self.system.dim_range(*d));
+                let inside = ranges.fold(when.clone(), Cond::and);
+                Expr::Reduce {
+                    op: *op,
+                    dims: dims.clone(),
+                    body: Box::new(self.body(sink, body, &inside)?),
+                    span: *span,
+                }
+            }
             // Leaves have forms of their own; operators have only operands.
             leaf @ (Expr::Input { .. } | Expr::Iter(_)) => self.expand_expr(leaf)?,
             other => return map_children(other, &mut |child| self.body(sink, child, when)),
+        })
+    }
+
+    /// A read through memory. Where the point reads itself, another equation of the point has the
+    /// value.
+    fn stored(
+        &mut self,
+        sink: VarId,
+        var: VarId,
+        index: &[Form],
+        when: &Cond,
+        span: Span,
+    ) -> Result<Expr, Failure> {
+        if self.n_tiles > 0 {
+            let read = reference(self.system, var, index);
+            return Err(Failure::Refused(vec![
+                Diagnostic::new(
+                    &systola_ir::codes::limits::AFFINE_LINK,
+                    span,
+                    format!("{read} is read through memory, and a tile with overlap has copies of it"),
+                )
+                .help(
+                    "leave `overlap` out; or carry the value to its readers with `forward`, or align the variables, so that the \
+                     distance is constant",
+                ),
+            ]));
+        }
+        let read = Expr::Var {
+            var,
+            index: index.to_vec(),
+            span,
+        };
+        if var == sink {
+            return Ok(read);
+        }
+        let here = self.system.identity_index();
+        let itself = index
+            .iter()
+            .zip(&here)
+            .map(|(a, b)| Cond::cmp(Rel::Eq, a.clone(), b.clone()));
+        let itself = itself.fold(Cond::TRUE, Cond::and);
+        let live = self.system.var_domain(sink).and(when.clone());
+        let n = self.system.dims.len() + self.system.bound.len();
+        if self.decide.is_empty(&live.and(itself.clone()), n)? {
+            return Ok(read);
+        }
+        let distance = vec![Poly::zero(); here.len()];
+        let wire = self.port(sink, var, distance, when.clone().and(itself.clone()), span);
+        Ok(Expr::Guard {
+            cond: itself,
+            then: Box::new(Expr::Port(wire)),
+            otherwise: Some(Box::new(read)),
         })
     }
 

@@ -8,6 +8,7 @@ use crate::clock::{count_registers, domain};
 use crate::decide::Decide;
 use crate::failure::Failure;
 use crate::guards::{find_guards, verify_trust};
+use crate::keep::keep_values;
 use crate::legality::check_legality;
 use crate::localise::Localised;
 use crate::periodic::Ring;
@@ -53,6 +54,10 @@ pub fn build_array(
     watch.goes_on("apply-mapping");
     check_legality(&array, localised, &st, &decide)?;
     watch.goes_on("legality");
+    if localised.through_memory {
+        keep_values(&mut array, &st.stores, &decide)?;
+        watch.goes_on("keep");
+    }
     // Only an injective mapping has a reverse transform.
     let points = domain(&array);
     for n in 0..array.pieces.len() {
@@ -61,7 +66,10 @@ pub fn build_array(
     watch.goes_on("reverse");
     count_registers(&mut array, &decide, setting.values)?;
     watch.goes_on("registers");
-    array.guards = find_guards(&array, &decide);
+    // Loops over values that are kept visit nothing but points.
+    if !localised.through_memory {
+        array.guards = find_guards(&array, &decide);
+    }
     watch.goes_on("guards");
     if let Some(error) = verify_trust(&array, st.check_span) {
         return Err(Failure::Refused(vec![error]));

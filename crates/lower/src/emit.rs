@@ -15,7 +15,7 @@ use systola_ir::array::Array;
 use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::kernel::{BufferKind, FaultSite, Kernel, Program, Shape, Stmt, VarKind};
 use systola_ir::target::Machine;
-use systola_ir::{DimId, RegId, ValueId, VarId};
+use systola_ir::{BufferId, DimId, RegId, ValueId, VarId};
 
 use crate::decide::Decide;
 use crate::emit::builder::Builder;
@@ -38,6 +38,7 @@ mod cells;
 pub mod fault_sites;
 mod faults;
 mod intervals;
+mod kept;
 mod look_back;
 mod ports;
 mod queues;
@@ -81,6 +82,8 @@ struct Emitter<'a> {
     tests: Vec<Test>,
     /// Where equations can fault.
     faults: Faults,
+    /// Is the value of an output being computed, whose variables are those of its point?
+    in_output: bool,
 }
 
 /// The kernel of some launches of an array, and the sites where its equations can fault.
@@ -115,7 +118,12 @@ impl<'a> Emitter<'a> {
         let read_only: Vec<bool> = program
             .buffers
             .iter()
-            .map(|b| matches!(b.kind, BufferKind::Input { .. } | BufferKind::Temporary))
+            .enumerate()
+            .map(|(n, b)| {
+                let never_changes =
+                    matches!(b.kind, BufferKind::Input { .. } | BufferKind::Temporary);
+                never_changes && !storage.kept.has(BufferId::from(n))
+            })
             .collect();
         let name = format!("{}_{}{end}", array.system, array.name);
         let windows = &storage.shared.windows;
@@ -142,6 +150,7 @@ impl<'a> Emitter<'a> {
             rare_path: Cond::TRUE,
             tests: tests(array, &storage.slots)?,
             faults: Faults::default(),
+            in_output: false,
         };
         let writes = array.outputs.iter().flat_map(|o| &o.writes);
         let equations = array.cells.iter().map(|cell| &cell.body);

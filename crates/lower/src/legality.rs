@@ -11,6 +11,7 @@
 //! refusal carries a counterexample: concrete points that anyone can insert into the mapping.
 
 mod halos;
+mod stored;
 
 use systola_ir::array::{Array, Link, Piece, Port, Realisation, Role};
 use systola_ir::codes::legality as codes;
@@ -50,6 +51,7 @@ pub fn check_legality(
     }
     if errors.is_empty() {
         errors.extend(checker.memory()?);
+        errors.extend(checker.stored()?);
     }
     errors.extend(checker.conflict()?);
     errors.extend(checker.user_reverse()?);

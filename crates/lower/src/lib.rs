@@ -17,6 +17,7 @@ pub mod emit;
 pub mod facts;
 pub mod failure;
 pub mod guards;
+pub mod keep;
 pub mod legality;
 pub mod link;
 pub mod localise;

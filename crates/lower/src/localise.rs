@@ -51,6 +51,8 @@ pub struct Localised {
     pub sums: Vec<VarId>,
     /// The iterators of sums that tiles have replaced.
     pub tiled: Vec<String>,
+    /// Do points read values of others through memory, at any distance?
+    pub through_memory: bool,
 }
 
 impl Localised {
@@ -72,7 +74,75 @@ impl Localised {
 
 /// Expands the batch and applies the mapping's choices of localisation and serialisation. `lanes`
 /// is the number of lanes of the target.
+///
+/// Where that leaves references at distances that change from point to point, or the mapping stores
+/// values, points read each other's values through memory. Sums then stay what they are, unless the
+/// mapping orders them: a point adds up the terms of its own.
 pub fn localise(
+    system: &System,
+    mapping: Option<&Mapping>,
+    lanes: i128,
+) -> Result<Localised, Vec<Diagnostic>> {
+    let has = |is: &dyn Fn(&DirectiveKind) -> bool| {
+        mapping.is_some_and(|m| m.directives.iter().any(|d| is(&d.kind)))
+    };
+    let stores = has(&|kind| matches!(kind, DirectiveKind::Store { .. }));
+    let orders_sums = has(&|kind| matches!(kind, DirectiveKind::Sum { .. }));
+    let serialised = serialised(system, mapping, lanes);
+    let through_memory = match &serialised {
+        Ok(localised) => stores || !is_uniform(&localised.system),
+        Err(errors) => errors
+            .iter()
+            .all(|e| e.code == &limits::WINDOW_NOT_CONSTANT),
+    };
+    if !through_memory || mapping.is_none() {
+        return serialised;
+    }
+    let mut localised = match orders_sums {
+        true => serialised?,
+        false => with_sums(system, mapping)?,
+    };
+    localised.through_memory = true;
+    Ok(localised)
+}
+
+/// Is every variable read at constant distances?
+fn is_uniform(system: &System) -> bool {
+    let mut uniform = true;
+    for var in &system.vars {
+        walk(&var.body, &mut |e| {
+            if let Expr::Var { index, .. } = e {
+                uniform &= system.distance(index).is_some();
+            }
+        });
+    }
+    uniform
+}
+
+/// Applies what a mapping says of inputs, and leaves sums as they are.
+fn with_sums(system: &System, mapping: Option<&Mapping>) -> Result<Localised, Vec<Diagnostic>> {
+    let mut written = system
+        .expand_batch()
+        .map_err(|o| vec![overflow(o, system.span)])?;
+    make_uniform(&mut written).map_err(|o| vec![overflow(o, system.span)])?;
+    let choices = Choices::of(&written, &[], mapping)?;
+    let mut pass = Pass {
+        n_outer: written.dims.len(),
+        batched: system.batch.is_some(),
+        system: written,
+        sums: BTreeSet::new(),
+    };
+    pass.forward(&choices)?;
+    Ok(Localised {
+        system: pass.system,
+        sums: Vec::new(),
+        tiled: Vec::new(),
+        through_memory: false,
+    })
+}
+
+/// The system with its sums as accumulations.
+fn serialised(
     system: &System,
     mapping: Option<&Mapping>,
     lanes: i128,
@@ -102,6 +172,7 @@ pub fn localise(
         system: pass.system,
         sums: pass.sums.into_iter().collect(),
         tiled: tiled.iterators,
+        through_memory: false,
     })
 }
 

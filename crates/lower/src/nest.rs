@@ -32,6 +32,7 @@ mod multiversion;
 mod partition;
 mod peel;
 pub mod print;
+mod separate;
 pub mod tree;
 mod unroll;
 mod walk;

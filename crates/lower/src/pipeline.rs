@@ -364,7 +364,9 @@ fn analyse_once(
     if let Some(error) = gapped_scan(system)? {
         return Err(Failure::Refused(vec![error]));
     }
-    if let Some(error) = empty_sum(system)? {
+    if !localised.through_memory
+        && let Some(error) = empty_sum(system)?
+    {
         return Err(Failure::Refused(vec![error]));
     }
     let setting = Setting {

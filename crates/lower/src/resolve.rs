@@ -10,7 +10,7 @@ use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Cond, Form, Overflow, Poly};
 use systola_ir::mapping::{
     Check, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr, PlaceLevel,
-    Store, TimeLevel, Transfer,
+    Store, StorePlace, TimeLevel, Transfer,
 };
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, DimId, Span, Type, VarId};
@@ -35,6 +35,8 @@ pub struct SpaceTime {
     pub pieces: Vec<(Cond, Vec<Form>, Vec<Form>)>,
     /// Variables that may arrive in the step in which they leave.
     pub broadcast: Vec<VarId>,
+    /// Where the mapping keeps the values of variables.
+    pub stores: Vec<ChosenStore>,
     pub transfers: Vec<Transfer>,
     pub unroll: Vec<(String, Option<u64>)>,
     pub check: Check,
@@ -45,6 +47,23 @@ pub struct SpaceTime {
     pub reverse: Vec<UserReverse>,
     pub place_span: Span,
     pub time_span: Span,
+}
+
+/// Where a mapping keeps the values of a variable.
+#[derive(Clone, Debug)]
+pub struct ChosenStore {
+    pub var: VarId,
+    pub place: ChosenPlace,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum ChosenPlace {
+    Any,
+    /// In an array of this name, at an index over the expanded domain.
+    In(String, Vec<Form>),
+    /// One modulus for each iterator; 0 keeps all of them.
+    Modulo(Vec<i128>),
 }
 
 /// `name = form` of a user's reverse transform, both over the expanded domain.
@@ -112,6 +131,7 @@ struct Coords {
 #[derive(Clone, Debug, Default)]
 struct Extras {
     broadcast: Vec<VarId>,
+    stores: Vec<ChosenStore>,
     transfers: Vec<Transfer>,
     unroll: Vec<(String, Option<u64>)>,
     /// Names to unroll that are not loops. They are time coordinates, or unknown.
@@ -172,6 +192,12 @@ impl Pass<'_> {
             | DirectiveKind::Forward { .. }
             | DirectiveKind::Read { .. }
             | DirectiveKind::Sum { .. } => Ok(()),
+            DirectiveKind::Store { var, place } => {
+                let var = self.var(var)?;
+                let place = self.store_place(place)?;
+                self.result.stores.push(ChosenStore { var, place, span });
+                Ok(())
+            }
             DirectiveKind::Broadcast { var } => {
                 let var = self.var(var)?;
                 self.result.broadcast.push(var);
@@ -574,6 +600,38 @@ impl Pass<'_> {
         self.transfer(transfer, span)
     }
 
+    fn store_place(&self, place: &StorePlace) -> Result<ChosenPlace, Diagnostic> {
+        Ok(match place {
+            StorePlace::Chosen => ChosenPlace::Any,
+            StorePlace::In { array, index } => {
+                ChosenPlace::In(array.text.clone(), self.forms(index)?)
+            }
+            StorePlace::Modulo(written) => {
+                let dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
+                let refuse = |expr: &NameExpr, why: String| {
+                    Diagnostic::new(&codes::BAD_STORE, expr.span, why).help(format!(
+                        "give one number for each of {}: 0 keeps every value of the iterator, 1 none",
+                        dims.join(", ")
+                    ))
+                };
+                let mut moduli = Vec::new();
+                for expr in written {
+                    match self.names.form(expr)?.as_constant() {
+                        Some(m) if (0..=1 << 40).contains(&m) => moduli.push(m),
+                        _ => return Err(refuse(expr, "this is no modulus".into())),
+                    }
+                }
+                if moduli.len() != dims.len() {
+                    let (have, want) = (moduli.len(), dims.len());
+                    let at = written.first().map_or(Span::NONE, |e| e.span);
+                    let message = format!("{have} moduli for {want} iterators");
+                    return Err(Diagnostic::new(&codes::BAD_STORE, at, message));
+                }
+                ChosenPlace::Modulo(moduli)
+            }
+        })
+    }
+
     fn finish(mut self, mapping: &Mapping) -> Result<SpaceTime, Vec<Diagnostic>> {
         if let Err(error) = self.finish_table1() {
             self.errors.push(error);
@@ -615,6 +673,7 @@ impl Pass<'_> {
             time,
             pieces,
             broadcast: self.result.broadcast,
+            stores: self.result.stores,
             transfers: self.result.transfers,
             unroll: self.result.unroll,
             check: self.result.check,

@@ -17,6 +17,7 @@ use crate::decide::Decide;
 use crate::failure::Failure;
 use crate::split_sums::look_back::SplitChain;
 use crate::storage::inter_block::InterBlock;
+use crate::storage::kept::KeptBuffers;
 use crate::storage::launches::Launches;
 use crate::storage::look_back::PublishedChain;
 use crate::storage::partition::Partition;
@@ -28,6 +29,7 @@ use crate::storage::warp_totals::WarpTotals;
 pub mod chains;
 pub mod circular;
 pub mod inter_block;
+pub mod kept;
 pub mod launches;
 pub mod links;
 pub mod look_back;
@@ -52,6 +54,7 @@ pub struct Storage {
     pub shared: SharedMemory,
     pub launches: Launches,
     pub inter_block: InterBlock,
+    pub kept: KeptBuffers,
     /// How blocks wait for each other, if they do.
     pub flags: Option<Flags>,
     /// The sums that look back over blocks.
@@ -111,6 +114,7 @@ impl Storage {
             shared,
             launches,
             inter_block,
+            kept: KeptBuffers::declare(array, program),
             flags,
             look_backs,
             warp_totals,

@@ -148,6 +148,7 @@ impl<'a> Map<'a> {
             | DirectiveKind::Forward { .. }
             | DirectiveKind::Read { .. }
             | DirectiveKind::Sum { .. }
+            | DirectiveKind::Store { .. }
             | DirectiveKind::Transfer(_)
             | DirectiveKind::Unroll { .. }
             | DirectiveKind::Func { .. }

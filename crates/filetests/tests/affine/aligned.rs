@@ -280,22 +280,3 @@ fn alignments_are_changes_of_basis() {
         "E0402: `T` is no variable of `s`"
     );
 }
-
-#[test]
-fn what_needs_memory_is_said() {
-    let text = "
-      system paths(N) where N >= 1 {
-        input d[N, N]: i32;
-        var D(k in 0..N + 1, i in 0..N, j in 0..N): i32 = select(k == 0, d[i, j],
-            min(D(k - 1, i, j), D(k - 1, i, k - 1) + D(k - 1, k - 1, j)));
-        output p[N, N]: i32 = D at [i, j] when k == N;
-      }
-      mapping m of paths { space (k, i, j); launch = k; lane = 0; time = (i, j); }";
-    let (system, mappings) = parts(text);
-    let errors = analyse(&system, &mappings[0], &[None]).expect_err("no array");
-    assert_eq!(errors[0].code.id, "L0724");
-    assert_eq!(
-        errors[0].message,
-        "D(k - 1, i, k - 1) is read at a distance that changes from point to point"
-    );
-}

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use systola_ir::array::Realisation;
-use systola_ir::codes::{array as codes, run};
+use systola_ir::codes::array as codes;
 use systola_ir::form::Overflow;
-use systola_ir::{Diagnostic, PortId, Span, VarId};
+use systola_ir::{Diagnostic, PortId, VarId};
 
-use super::{Machine, State, too_large};
+use super::{Element, Machine, State, too_large};
 use crate::code::{Read, Reads, Stop};
 use crate::value::Value;
 
@@ -22,6 +22,8 @@ pub(super) struct StepReads<'a> {
     pub(super) cell: VarId,
     /// A value of this step that is not computed yet.
     pub(super) needs: Option<(usize, VarId)>,
+    /// The elements that were read from memory.
+    pub(super) taken: Vec<Element>,
 }
 
 impl StepReads<'_> {
@@ -158,12 +160,12 @@ impl Reads for StepReads<'_> {
             Read::Input { input, index, span } => {
                 Ok(self.machine.inputs.read(input, index, span)?)
             }
-            Read::Var { .. } => Err(Diagnostic::new(
-                &run::NOT_A_VALUE,
-                Span::NONE,
-                "a cell reads a variable and not a port",
-            )
-            .into()),
+            Read::Var { var, point, .. } => {
+                let reader = (self.cell, self.slot);
+                let (element, value) = self.state.stored.read(self.machine, var, point, reader)?;
+                self.taken.push(element);
+                value.ok_or(Stop::Undefined)
+            }
         }
     }
 }

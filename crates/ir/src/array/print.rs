@@ -98,6 +98,17 @@ impl fmt::Display for Array {
         for (n, port) in self.ports.iter().enumerate() {
             self.write_port(f, n, port, &params)?;
         }
+        for storage in &self.storages {
+            write!(f, "  storage {}: {}", storage.name, storage.ty)?;
+            for axis in &storage.axes {
+                let (lo, hi) = (axis.lo.display(&params, &[]), axis.hi.display(&params, &[]));
+                write!(f, "[{lo}..{hi}]")?;
+            }
+            match storage.output {
+                Some(output) => writeln!(f, ", the output {}", self.outputs[output].name)?,
+                None => writeln!(f)?,
+            }
+        }
         for output in &self.outputs {
             for write in &output.writes {
                 writeln!(
@@ -192,6 +203,11 @@ impl Array {
             depth(&cell.registers.coalesced),
         )?;
         writeln!(f, "    on {}", cell.domain.display(params, &self.dims))?;
+        if let Some(kept) = &cell.kept {
+            let storage = &self.storages[kept.storage.index()].name;
+            let index = list(&kept.index, params, &self.dims);
+            writeln!(f, "    kept in {storage}[{index}]")?;
+        }
         writeln!(f, "    = {}", display_expr(shell, &cell.body, &[]))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::array::{Array, Reverse};
 use crate::form::{Cond, Form};
+use crate::id::DimId;
 use crate::system::Expr;
 use crate::system::visit::walk;
 
@@ -65,6 +66,8 @@ impl Array {
                 );
             }
         }
+        let is_bound = |d: DimId| (n..n + self.bound.len()).contains(&d.index());
+        let within = |form: &Form| form.dims().iter().all(|d| d.index() < n + self.bound.len());
         let mut body = self.body.clone();
         body.sort_unstable();
         check(
@@ -77,18 +80,34 @@ impl Array {
             });
             let mut stray = false;
             walk(&cell.body, &mut |e| match e {
-                Expr::Var { .. } | Expr::Reduce { .. } | Expr::Scan { .. } => stray = true,
-                Expr::Port(port) => stray |= port.index() >= self.ports.len(),
-                Expr::Iter(d) => stray |= d.index() >= n,
-                Expr::Input { input, index, .. } => {
-                    stray |= input.index() >= self.inputs.len() || !index.iter().all(known);
+                Expr::Scan { .. } => stray = true,
+                Expr::Reduce { dims, .. } => stray |= !dims.iter().all(|d| is_bound(*d)),
+                Expr::Var { var, index, .. } => {
+                    let cell = self.cells.get(var.index());
+                    stray |= cell.is_none_or(|c| c.kept.is_none()) || index.len() != n;
+                    stray |= !index.iter().all(within);
                 }
-                Expr::Guard { cond, .. } => stray |= !known_cond(cond),
+                Expr::Port(port) => stray |= port.index() >= self.ports.len(),
+                Expr::Iter(d) => stray |= d.index() >= n && !is_bound(*d),
+                Expr::Input { input, index, .. } => {
+                    stray |= input.index() >= self.inputs.len() || !index.iter().all(within);
+                }
+                Expr::Guard { cond, .. } => stray |= !cond.forms().into_iter().all(within),
                 _ => {}
             });
             check(!stray, &|| {
                 format!("{} reads something that an array does not have", cell.name)
             });
+            if let Some(kept) = &cell.kept {
+                let storage = self.storages.get(kept.storage.index());
+                let fits = storage.is_some_and(|s| s.axes.len() == kept.index.len());
+                check(fits && kept.index.iter().all(known), &|| {
+                    format!("{} has no place in its storage", cell.name)
+                });
+                check(storage.is_none_or(|s| s.ty == cell.ty), &|| {
+                    format!("{} is kept as another type", cell.name)
+                });
+            }
         }
         for (k, port) in self.ports.iter().enumerate() {
             check(

@@ -31,6 +31,14 @@ must find its own sources in the tile.
     tile t by 4 as (l, u); tile x by 64 overlap (1, 1) as (bx, xx);   // after the first, three steps of radius 1 need 3
 
 Enlarge the overlap, or put fewer steps into a launch.";
+    OVERWRITTEN = "E0507", "a value that is overwritten before it is read",
+"`store` gives values places in memory. A place may be used again only when the value in it has been
+read: the write must come after the read, in a later step of the same block or in a later launch.
+
+    store U modulo (2, 0);     // U(t, x) reads U(t - 3, x)
+
+The counterexample shows the value that is overwritten, the one that takes its place, and the point
+that reads it too late. Keep more values apart, or leave `store` out: the compiler then chooses.";
     TRUST_IS_WRONG = "E0506", "`trust` where a test is needed",
 "`trust` says that no PE needs to test whether its point is in the domain. Here a PE outside it
 would read or write memory. Use `auto`, which keeps exactly the tests that are needed.";

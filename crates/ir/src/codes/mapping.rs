@@ -129,4 +129,13 @@ for each coordinate of the space.
     align A (t, i) -> (2*t, i);     // right
 
 Use every iterator of the variable. A running sum of V goes along one coordinate of the space.";
+    BAD_STORE = "E0423", "a `store` that gives no place in memory",
+"`store V in a[i, j]` keeps the values of V in the array `a`, which may be an output, and `store V modulo (2, 0)`
+in an array of their own: one number for each iterator of the index space, 0 to keep all of its values
+apart, 1 to leave it out.
+
+    store U modulo (2, 0, 0);     // two time steps of U(t, y, x)
+    store S in lu[i, j];          // where the output `lu` is
+
+Variables that share an array have values of one type, and an output is stored in as it is written.";
 }

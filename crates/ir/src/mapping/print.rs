@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr,
-    NameExprKind, NameOp, Order, Residence, Rows, Store, SumStage, Transfer,
+    NameExprKind, NameOp, Order, Residence, Rows, Store, StorePlace, SumStage, Transfer,
 };
 
 impl Display for Mapping {
@@ -80,6 +80,15 @@ impl Display for DirectiveKind {
                 let stages: Vec<String> = stages.iter().map(SumStage::to_string).collect();
                 write!(f, "sum {var} {}", stages.join(" then "))
             }
+            DirectiveKind::Store { var, place } => match place {
+                StorePlace::Chosen => write!(f, "store {var}"),
+                StorePlace::In { array, index } => {
+                    write!(f, "store {var} in {array}[{}]", join(index))
+                }
+                StorePlace::Modulo(moduli) => {
+                    write!(f, "store {var} modulo ({})", join(moduli))
+                }
+            },
             DirectiveKind::Broadcast { var } => write!(f, "broadcast {var}"),
             DirectiveKind::Transfer(transfer) => transfer.fmt(f),
             DirectiveKind::Unroll { name, factor } => match factor {

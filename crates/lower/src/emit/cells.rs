@@ -16,6 +16,7 @@ use systola_ir::{
 };
 
 use crate::emit::Emitter;
+use crate::emit::kept::Sum;
 use crate::failure::Failure;
 use crate::nest::interior::inside;
 use crate::storage::queues::PeKey;
@@ -93,7 +94,17 @@ impl Bundle {
         })
     }
 
-    fn scalar(&self) -> ValueId {
+    /// A value of the same type with other scalars.
+    pub fn of_scalars(&self, scalars: &mut impl Iterator<Item = ValueId>) -> Bundle {
+        match self {
+            Bundle::Scalar(old) => Bundle::Scalar(scalars.next().unwrap_or(*old)),
+            Bundle::Tuple(parts) => {
+                Bundle::Tuple(parts.iter().map(|part| part.of_scalars(scalars)).collect())
+            }
+        }
+    }
+
+    pub(super) fn scalar(&self) -> ValueId {
         match self {
             Bundle::Scalar(value) => *value,
             Bundle::Tuple(_) => unreachable!("operators take scalars"),
@@ -222,11 +233,26 @@ impl Emitter<'_> {
                 done.locals.insert(*local, value);
                 self.expr(body, name, here, done)?
             }
-            // Only the value of an output contains these, and it reads the same point.
-            Expr::Var { var, .. } => done.cells[var].clone(),
-            Expr::Reduce { .. } | Expr::Scan { .. } => {
-                unreachable!("sums were serialised")
+            // The value of an output reads the same point.
+            Expr::Var { var, index, .. } => match self.in_output {
+                true => done.cells[var].clone(),
+                false => self.kept_value(*var, index, name, here)?,
+            },
+            Expr::Reduce {
+                op,
+                dims,
+                body,
+                span,
+            } => {
+                let sum = Sum {
+                    op: *op,
+                    dims,
+                    body,
+                    span: *span,
+                };
+                self.sum(&sum, name, here, done)?
             }
+            Expr::Scan { .. } => unreachable!("prefixes were serialised"),
         })
     }
 
@@ -449,7 +475,13 @@ impl Emitter<'_> {
         if valid == Cond::Const(false) {
             return Ok(());
         }
-        for (n, output) in array.outputs.iter().enumerate() {
+        let is_kept = |n: usize| array.storages.iter().any(|s| s.output == Some(n));
+        for (n, output) in array
+            .outputs
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| !is_kept(*n))
+        {
             for write in &output.writes {
                 let when = here.cond(&write.when)?;
                 let when = self.facts.simplify(&valid.clone().and(when));
@@ -464,9 +496,12 @@ impl Emitter<'_> {
                     }
                     Ok((live, None))
                 };
+                self.in_output = true;
                 let value = self.within_equation(&write.value, &owner, live, |e| {
                     e.scalar(&write.value, &output.name, here, done)
-                })?;
+                });
+                self.in_output = false;
+                let value = value?;
                 let index = self.address(&write.index, here)?;
                 self.b.push(Stmt::Store {
                     to: Access {

@@ -9,7 +9,9 @@ use systola_ir::{BinOp, BufferId, Cond, Form, Literal, Scalar, Span};
 
 /// What is known of the equation that is being evaluated.
 pub struct Faults {
-    /// Where the equation is evaluated; `None` if it cannot fault.
+    /// Can the equation fault?
+    pub(super) may: bool,
+    /// Where the equation is evaluated; `None` if that does not matter.
     pub(super) live: Option<Cond>,
     /// Within `live`, the condition under which the evaluation reaches the current expression.
     pub(super) path: Cond,
@@ -23,6 +25,7 @@ pub struct Faults {
 impl Default for Faults {
     fn default() -> Self {
         Faults {
+            may: false,
             live: None,
             path: Cond::TRUE,
             points: None,

@@ -46,7 +46,8 @@ impl Emitter<'_> {
         live: impl FnOnce(&Self) -> Result<(Cond, Option<Cond>), Failure>,
         f: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if !may_fault(self.array, expr) {
+        self.faults.may = may_fault(self.array, expr);
+        if !self.faults.may && !self.array.keeps_values() {
             return f(self);
         }
         let (live, points) = live(self)?;
@@ -56,6 +57,7 @@ impl Emitter<'_> {
         (self.faults.owner, self.faults.span) = owner();
         let result = f(self);
         self.faults.live = None;
+        self.faults.may = false;
         result
     }
 
@@ -110,7 +112,7 @@ impl Emitter<'_> {
     }
 
     /// The condition under which the evaluation reaches the current expression.
-    fn here_live(&self) -> Cond {
+    pub(super) fn here_live(&self) -> Cond {
         let live = self.faults.live.clone().unwrap_or(Cond::TRUE);
         live.and(self.faults.path.clone())
     }
@@ -157,7 +159,7 @@ impl Emitter<'_> {
         here: &Here<'_>,
     ) -> Result<(), Failure> {
         let ty = self.b.ty(b);
-        if self.faults.live.is_none() || !ty.is_int() {
+        if !self.faults.may || !ty.is_int() {
             return Ok(());
         }
         let (lo, hi) = self.interval(b);
@@ -198,7 +200,7 @@ impl Emitter<'_> {
         span: Span,
         here: &Here<'_>,
     ) -> Result<(), Failure> {
-        if self.faults.live.is_none() {
+        if !self.faults.may {
             return Ok(());
         }
         let declared = &self.array.inputs[input.index()];
@@ -290,7 +292,7 @@ impl Emitter<'_> {
             site,
             bad,
             when,
-            point: here.point[tiles..].to_vec(),
+            point: here.point[tiles..self.array.dims.len()].to_vec(),
         });
     }
 }

@@ -289,6 +289,7 @@ impl Emitter<'_> {
             let values = done.cells[cell].flat();
             self.store_for_launches(*cell, &owned, here, &values)?;
             self.store_for_blocks(*cell, here, &values)?;
+            self.keep_value(*cell, valid, here, &values)?;
         }
         Ok(())
     }

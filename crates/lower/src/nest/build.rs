@@ -42,6 +42,9 @@ impl<'a> Context<'a> {
     }
 
     fn steps(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Nest, Failure> {
+        if self.array.keeps_values() {
+            return self.separated(depth, k, at);
+        }
         let unrolled = |(lo, hi): (i128, i128)| -> Result<Nest, Failure> {
             let each = (lo..hi).map(|n| self.once(depth, k, Form::from(n), Cond::TRUE, at));
             Ok(sequence(each.collect::<Result<_, _>>()?))
@@ -80,7 +83,7 @@ impl<'a> Context<'a> {
     }
 
     /// One iteration of a loop, if it exists.
-    fn once(
+    pub(super) fn once(
         &self,
         depth: usize,
         k: usize,

@@ -35,6 +35,9 @@ pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
         for write in array.outputs.iter().flat_map(|o| &o.writes) {
             stores.push(write.when.map(&at)?);
         }
+        for cell in array.cells.iter().filter(|c| c.kept.is_some()) {
+            stores.push(cell.domain.map(&at)?);
+        }
     }
     // With several pieces, the one that is valid selects the value.
     let single = slots.pieces.len() == 1;
@@ -76,9 +79,14 @@ fn of_values(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<()
     );
     for expr in exprs {
         let mut found = Vec::new();
+        let of_point = |form: &Form| form.dims().iter().all(|d| d.index() < array.dims.len());
         walk(expr, &mut |e| match e {
-            Expr::Input { input, index, .. } => found.push(read(input.index(), index)),
-            Expr::Guard { cond, .. } => found.push(cond.map(&at)),
+            Expr::Input { input, index, .. } if index.iter().all(of_point) => {
+                found.push(read(input.index(), index));
+            }
+            Expr::Guard { cond, .. } if cond.forms().into_iter().all(of_point) => {
+                found.push(cond.map(&at));
+            }
             _ => {}
         });
         for cond in found {

@@ -185,6 +185,8 @@ impl Chain {
             inputs: store.inputs("part"),
             functions: array.functions.clone(),
             dims: (0..=last).map(coordinate).collect(),
+            bound: Vec::new(),
+            storages: Vec::new(),
             tiles: Vec::new(),
             place: (0..last)
                 .map(|n| PlaceCoord {
@@ -261,6 +263,7 @@ impl Chain {
                 depth: Some(Poly::constant(2)),
                 coalesced: Some(Poly::constant(1)),
             },
+            kept: None,
             span: array.cells[self.cell.index()].span,
         }
     }

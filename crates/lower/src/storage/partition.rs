@@ -421,7 +421,9 @@ impl<'a> Plans<'a> {
             // Blocks of one warp could not wait for each other.
             let alone = partition.warps.count() == 1
                 && flagged(array).chain(combining(array)).next().is_none();
-            if alone && !links.any(|l| partition.is_in_memory(array, l)) {
+            // The loops over kept values are as long as the points of a block need.
+            let one_length = !array.keeps_values();
+            if alone && one_length && !links.any(|l| partition.is_in_memory(array, l)) {
                 let (blocks, vector) = (&partition.blocks, partition.vector);
                 partition.packing = Packing::of(array, slots, blocks, vector, self.lanes);
             }

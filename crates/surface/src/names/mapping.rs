@@ -2,8 +2,8 @@
 
 use systola_ir::Span;
 use systola_ir::mapping::{
-    Directive, DirectiveKind, Name, NameCond, NameExpr, NameExprKind, PlaceLevel, SumStage,
-    TimeLevel,
+    Directive, DirectiveKind, Name, NameCond, NameExpr, NameExprKind, PlaceLevel, StorePlace,
+    SumStage, TimeLevel,
 };
 
 use super::build::{Builder, ItemNames};
@@ -55,6 +55,7 @@ impl Builder {
                 | DirectiveKind::Read { .. }
                 | DirectiveKind::Sum { .. }
                 | DirectiveKind::Broadcast { .. }
+                | DirectiveKind::Store { .. }
                 | DirectiveKind::Transfer(_)
                 | DirectiveKind::Unroll { .. }
                 | DirectiveKind::Check(_)
@@ -127,6 +128,14 @@ impl Walk<'_> {
                 self.forms(along);
             }
             DirectiveKind::Read { input } => self.name(input),
+            DirectiveKind::Store { var, place } => {
+                self.name(var);
+                match place {
+                    StorePlace::Chosen => {}
+                    StorePlace::In { array: _, index } => self.forms(index),
+                    StorePlace::Modulo(moduli) => self.forms(moduli),
+                }
+            }
             DirectiveKind::Sum { var, stages } => {
                 self.name(var);
                 for stage in stages {

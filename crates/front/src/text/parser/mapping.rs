@@ -4,7 +4,7 @@ use systola_ir::Diagnostic;
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr, Order,
-    PlaceLevel, Residence, Rows, Store, SumStage, TimeLevel, Transfer,
+    PlaceLevel, Residence, Rows, Store, StorePlace, SumStage, TimeLevel, Transfer,
 };
 use systola_surface::elaborate::mapping::{name_cond, name_expr};
 use systola_surface::suggest::suggest;
@@ -27,6 +27,7 @@ const DIRECTIVES: &[&str] = &[
     "when",
     "space",
     "align",
+    "store",
     "forward",
     "read",
     "sum",
@@ -148,6 +149,21 @@ impl Parser<'_> {
                 }
             }
             "sum" => self.sum()?,
+            "store" => {
+                self.advance();
+                let var = self.name("a variable")?;
+                let place = if self.eat_word("in") {
+                    let array = self.name("an array")?;
+                    let open = self.expect(Tok::LBracket, "`[` and an index for each axis")?;
+                    let index = self.list(open, Tok::RBracket, "`]`", Self::form)?;
+                    StorePlace::In { array, index }
+                } else if self.eat_word("modulo") {
+                    StorePlace::Modulo(self.tuple_of_forms()?)
+                } else {
+                    StorePlace::Chosen
+                };
+                DirectiveKind::Store { var, place }
+            }
             "broadcast" => {
                 self.advance();
                 DirectiveKind::Broadcast {
