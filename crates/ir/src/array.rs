@@ -190,6 +190,8 @@ pub struct Kept {
     pub storage: StorageId,
     /// Over the expanded domain, one form for each axis.
     pub index: Vec<Form>,
+    /// The points of the cell that are kept: all that are read.
+    pub when: Cond,
 }
 
 /// One equation in every PE.

@@ -75,6 +75,9 @@ fn position(array: &Array, cell: VarId) -> usize {
 
 /// A delay in ticks; callers pass delays whose launch components are zero.
 pub fn ticks(delay: &[Poly], radix: Option<&[Poly]>) -> Option<Poly> {
+    if delay.iter().all(Poly::is_zero) {
+        return Some(Poly::zero());
+    }
     let radix = radix?;
     let mut sum = Poly::zero();
     for (d, r) in delay.iter().zip(radix) {

@@ -11,13 +11,14 @@
 //! So a program that works in place in C works in place here, and no value is copied to be written.
 
 pub mod conflicts;
+mod image;
 pub mod order;
 pub mod reads;
 
 use systola_ir::array::{Array, Kept, Storage};
 use systola_ir::codes::{legality, mapping as codes};
 use systola_ir::diag::{Counterexample, MappedPoint};
-use systola_ir::form::{Cond, Form, Rel};
+use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
 use systola_ir::id::StorageId;
 use systola_ir::system::{Axis, Expr};
 use systola_ir::{Diagnostic, DimId, Span, VarId};
@@ -25,6 +26,7 @@ use systola_ir::{Diagnostic, DimId, Span, VarId};
 use crate::decide::Decide;
 use crate::failure::Failure;
 use crate::keep::conflicts::{Lost, Places, Reader};
+use crate::keep::image::read_points;
 use crate::keep::reads::{StoredRead, stored_reads};
 use crate::legality::numbers;
 use crate::resolve::{ChosenPlace, ChosenStore};
@@ -52,7 +54,12 @@ pub fn keep_values(
             finals: Vec::new(),
         },
         storages: Vec::new(),
+        read: Vec::new(),
     };
+    for cell in 0..array.cells.len() {
+        let read = read_points(array, &reads, VarId::from(cell), decide)?;
+        keeper.read.push(read);
+    }
     for store in chosen.iter().filter(|store| cells.contains(&store.var)) {
         keeper.as_chosen(store)?;
     }
@@ -70,7 +77,7 @@ pub fn keep_values(
             keeper.anywhere(*cell)?;
         }
     }
-    let Keeper { places, storages } = keeper;
+    let Keeper { places, storages, .. } = keeper;
     let kept = places.kept;
     array.storages = storages;
     for (cell, kept) in array.cells.iter_mut().zip(kept) {
@@ -90,6 +97,8 @@ enum Claim {
 struct Keeper<'a> {
     places: Places<'a>,
     storages: Vec<Storage>,
+    /// For each cell, which of its points are read.
+    read: Vec<Cond>,
 }
 
 impl Keeper<'_> {
@@ -100,8 +109,11 @@ impl Keeper<'_> {
         storage: usize,
         index: Vec<Form>,
     ) -> Result<Option<Lost>, Failure> {
-        let storage = StorageId::from(storage);
-        self.places.kept[cell.index()] = Some(Kept { storage, index });
+        self.places.kept[cell.index()] = Some(Kept {
+            storage: StorageId::from(storage),
+            index,
+            when: self.read[cell.index()].clone(),
+        });
         let lost = self.places.lost(cell)?;
         if lost.is_some() {
             self.places.kept[cell.index()] = None;
@@ -175,12 +187,8 @@ impl Keeper<'_> {
                 format!("`{name}` has values outside of the axes of `{output}`"),
             ));
         }
-        let kept = Kept {
-            storage: StorageId::from(storage),
-            index: index.to_vec(),
-        };
         match &self.places.kept[cell.index()] {
-            Some(own) if *own == kept => return Ok(()),
+            Some(own) if own.storage.index() == storage && own.index == index => return Ok(()),
             Some(_) => {
                 let output = &array.outputs[output].name;
                 let message = format!("`{output}` takes `{name}` at other indices");
@@ -188,7 +196,7 @@ impl Keeper<'_> {
             }
             None => {}
         }
-        match self.place(cell, storage, kept.index)? {
+        match self.place(cell, storage, index.to_vec())? {
             None => Ok(()),
             Some(lost) => Err(self.overwritten(lost, span)),
         }
@@ -215,7 +223,7 @@ impl Keeper<'_> {
             if elsewhere || cell.ty != ty || self.places.kept[var.index()].is_some() {
                 return other("takes a variable twice, of another type, or from another storage");
             }
-            if !self.is_inside(*var, &write.index, &declared.axes)? {
+            if !self.has_room(*var, &write.index, output)? {
                 return other("has no room for all values of a variable that it takes");
             }
             if !taken.iter().any(|(v, _)| v == var) {
@@ -235,8 +243,11 @@ impl Keeper<'_> {
         let known = self.places.finals.len();
         self.places.finals.extend(finals);
         for (cell, index) in &taken {
-            let index = index.to_vec();
-            self.places.kept[cell.index()] = Some(Kept { storage, index });
+            self.places.kept[cell.index()] = Some(Kept {
+                storage,
+                index: index.to_vec(),
+                when: Cond::TRUE,
+            });
         }
         for (cell, _) in &taken {
             if let Some(lost) = self.places.lost(*cell)? {
@@ -261,19 +272,21 @@ impl Keeper<'_> {
         let array = self.places.array;
         let ty = &array.cells[cell.index()].ty;
         // With the cells that have a place already.
-        let mut taken: Vec<Kept> = Vec::new();
-        for kept in self.places.kept.iter().flatten() {
-            if !taken.contains(kept) {
-                taken.push(kept.clone());
+        let mut taken: Vec<(usize, Vec<Form>)> = Vec::new();
+        for (other, kept) in self.places.kept.iter().enumerate() {
+            let Some(kept) = kept else { continue };
+            let storage = kept.storage.index();
+            for index in renamed(&kept.index, &array.cells[other].domain)? {
+                if !taken.contains(&(storage, index.clone())) {
+                    taken.push((storage, index));
+                }
             }
         }
-        for kept in taken {
-            let storage = &self.storages[kept.storage.index()];
-            if storage.ty == *ty
-                && self.is_inside(cell, &kept.index, &storage.axes.clone())?
-                && self
-                    .place(cell, kept.storage.index(), kept.index)?
-                    .is_none()
+        for (storage, index) in taken {
+            let declared = &self.storages[storage];
+            if declared.ty == *ty
+                && self.is_inside(cell, &index, &declared.axes)?
+                && self.place(cell, storage, index)?.is_none()
             {
                 return Ok(());
             }
@@ -346,7 +359,7 @@ impl Keeper<'_> {
     fn axis(&self, cell: VarId, form: &Form) -> Result<Axis, Failure> {
         let array = self.places.array;
         let part = Part {
-            cond: array.cells[cell.index()].domain.clone(),
+            cond: self.written(cell),
             value: form.clone(),
             given: Vec::new(),
         };
@@ -375,8 +388,23 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    fn is_inside(&self, cell: VarId, index: &[Form], axes: &[Axis]) -> Result<bool, Failure> {
+    /// Is there a place in an output for every point of a cell?
+    fn has_room(&self, cell: VarId, index: &[Form], output: usize) -> Result<bool, Failure> {
         let domain = &self.places.array.cells[cell.index()].domain;
+        self.all_inside(domain, index, &self.places.array.outputs[output].axes)
+    }
+
+    /// The points of a cell that are kept.
+    fn written(&self, cell: VarId) -> Cond {
+        let domain = self.places.array.cells[cell.index()].domain.clone();
+        domain.and(self.read[cell.index()].clone())
+    }
+
+    fn is_inside(&self, cell: VarId, index: &[Form], axes: &[Axis]) -> Result<bool, Failure> {
+        self.all_inside(&self.written(cell), index, axes)
+    }
+
+    fn all_inside(&self, domain: &Cond, index: &[Form], axes: &[Axis]) -> Result<bool, Failure> {
         let n = self.places.array.dims.len();
         for (form, axis) in index.iter().zip(axes) {
             let ends = [(Rel::Lt, &axis.lo), (Rel::Ge, &axis.hi)];
@@ -467,6 +495,38 @@ impl Keeper<'_> {
         }
         Failure::Refused(vec![error])
     }
+}
+
+/// The same places in other coordinates: where a domain says that two coordinates are equal, either
+/// may stand for both. Other cells have points where they differ.
+fn renamed(index: &[Form], domain: &Cond) -> Result<Vec<Vec<Form>>, Overflow> {
+    let mut all = vec![index.to_vec()];
+    let parts = match domain {
+        Cond::And(parts) => parts.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    for part in parts {
+        let Cond::Cmp(Rel::Eq, left, right) = part else {
+            continue;
+        };
+        let gap = left.sub(right);
+        for d in gap.dims() {
+            // gap = ±d + rest, which is zero.
+            let Some(sign @ (1 | -1)) = gap.coefficient(d).as_constant() else {
+                continue;
+            };
+            let own = Form::from(d).scale(&Poly::constant(sign))?;
+            let value = gap.sub(&own).scale(&Poly::constant(-sign))?;
+            if value.dims().contains(&d) {
+                continue;
+            }
+            let renamed = index
+                .iter()
+                .map(|f| f.substitute(&|at| (at == d).then(|| value.clone())));
+            all.push(renamed.collect::<Result<_, _>>()?);
+        }
+    }
+    Ok(all)
 }
 
 fn refused(span: Span, message: String) -> Failure {

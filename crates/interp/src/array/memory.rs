@@ -13,13 +13,14 @@ use systola_ir::{Diagnostic, VarId};
 
 use super::slots::Slot;
 use super::{Machine, too_large};
-use crate::linear::Linear;
+use crate::linear::{Linear, Test};
 use crate::value::Value;
 
 /// Where the values of a cell are kept.
 pub(super) struct KeptCode {
     storage: usize,
     index: Vec<Linear>,
+    when: Test,
 }
 
 /// A storage and the indices of an element.
@@ -38,6 +39,7 @@ impl KeptCode {
         Ok(Some(KeptCode {
             storage: kept.storage.index(),
             index: index.collect::<Result<_, _>>().map_err(too_large)?,
+            when: Test::compile(&kept.when, params).map_err(too_large)?,
         }))
     }
 
@@ -109,7 +111,11 @@ impl Stored {
         let Some(kept) = &machine.cells[cell.index()].kept else {
             return Ok(());
         };
-        let element = kept.element(&machine.slots[slot].point)?;
+        let point = &machine.slots[slot].point;
+        if kept.when.eval(point) == Some(false) {
+            return Ok(());
+        }
+        let element = kept.element(point)?;
         if let Some(before) = self.elements.get(&element) {
             let mut others = before.readers.iter().filter(|r| **r != slot);
             let unordered = |other: usize| !machine.comes_before(other, slot);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::array::{Array, Cell, Link, Port, Realisation, Reverse, Role};
-use crate::form::{Form, Poly};
+use crate::form::{Cond, Form, Poly};
 use crate::system::System;
 use crate::system::print::display_expr;
 
@@ -206,7 +206,11 @@ impl Array {
         if let Some(kept) = &cell.kept {
             let storage = &self.storages[kept.storage.index()].name;
             let index = list(&kept.index, params, &self.dims);
-            writeln!(f, "    kept in {storage}[{index}]")?;
+            write!(f, "    kept in {storage}[{index}]")?;
+            match &kept.when {
+                Cond::Const(true) => writeln!(f)?,
+                when => writeln!(f, " when {}", when.display(params, &self.dims))?,
+            }
         }
         writeln!(f, "    = {}", display_expr(shell, &cell.body, &[]))
     }

@@ -82,7 +82,8 @@ impl Places<'_> {
         let Some(live) = self.in_one_place((cell, &here), (other, &there))? else {
             return Ok(None);
         };
-        let live = live.and(domain.clone());
+        let written = self.kept[cell.index()].as_ref().map(|kept| kept.when.clone());
+        let live = live.and(domain.clone()).and(written.unwrap_or(Cond::TRUE));
         for first in placed(self.array, &here)? {
             for second in placed(self.array, &there)? {
                 let question = live
@@ -129,8 +130,8 @@ impl Places<'_> {
         if first.0 == second.0 {
             same = differ(first.1, second.1).and(same);
         }
-        let domain = &self.array.cells[second.0.index()].domain;
-        let same = same.and(domain.map(&|f| at(f, second.1))?);
+        let domain = self.array.cells[second.0.index()].domain.clone();
+        let same = same.and(domain.and(other.when.clone()).map(&|f| at(f, second.1))?);
         Ok((!is_never(&same)).then_some(same))
     }
 

@@ -35,8 +35,13 @@ pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
         for write in array.outputs.iter().flat_map(|o| &o.writes) {
             stores.push(write.when.map(&at)?);
         }
-        for cell in array.cells.iter().filter(|c| c.kept.is_some()) {
-            stores.push(cell.domain.map(&at)?);
+        if array.keeps_values() {
+            for cell in &array.cells {
+                stores.push(cell.domain.map(&at)?);
+                if let Some(kept) = &cell.kept {
+                    stores.push(kept.when.map(&at)?);
+                }
+            }
         }
     }
     // With several pieces, the one that is valid selects the value.

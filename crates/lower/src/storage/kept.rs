@@ -23,7 +23,7 @@ impl KeptBuffers {
         }
     }
 
-    /// Where the value of a cell at a point is; `None` if it is not kept.
+    /// Where the value of a cell at a point is kept; `None` if the cell keeps none.
     pub fn place(
         &self,
         array: &Array,
@@ -37,7 +37,7 @@ impl KeptBuffers {
         Ok(Some(Place {
             buffers: &self.by_storage[kept.storage.index()],
             index: kept.index.iter().map(at).collect::<Result<_, _>>()?,
-            when: systola_ir::Cond::TRUE,
+            when: kept.when.map(&at)?,
         }))
     }
 
