@@ -312,7 +312,12 @@ impl Emitter<'_> {
                     cond => {
                         let facts = self.facts.with(cond.clone());
                         let then = self.scoped_with(facts, &mut |e| e.nest(inside, slot))?;
-                        let otherwise = self.scoped(&mut |e| e.nest(edge, slot))?;
+                        // Both versions of what keeps values are worth their own code.
+                        let facts = match self.array.keeps_values() {
+                            true => self.facts.with(cond.clone().negate()),
+                            false => self.facts.clone(),
+                        };
+                        let otherwise = self.scoped_with(facts, &mut |e| e.nest(edge, slot))?;
                         self.b.push(Stmt::If {
                             cond,
                             then,
@@ -326,6 +331,10 @@ impl Emitter<'_> {
             Nest::Fill { depth } => self.fill_windows(*depth, slot),
             Nest::Await => self.await_blocks(slot),
             Nest::Signal => self.signal_blocks(slot),
+            Nest::Barrier => {
+                self.b.push(Stmt::Barrier);
+                Ok(())
+            }
             Nest::Tick => self.tick(slot),
         }
     }

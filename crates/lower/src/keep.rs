@@ -77,7 +77,9 @@ pub fn keep_values(
             keeper.anywhere(*cell)?;
         }
     }
-    let Keeper { places, storages, .. } = keeper;
+    let Keeper {
+        places, storages, ..
+    } = keeper;
     let kept = places.kept;
     array.storages = storages;
     for (cell, kept) in array.cells.iter_mut().zip(kept) {

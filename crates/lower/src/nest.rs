@@ -22,9 +22,11 @@ use systola_ir::form::Cond;
 
 use crate::failure::Failure;
 use crate::nest::context::Context;
+use crate::nest::separate::MOST_CUTS;
 use crate::nest::tree::{Nest, Which};
 use crate::storage::Plan;
 
+mod barriers;
 mod build;
 mod context;
 pub mod interior;
@@ -41,6 +43,9 @@ mod walk;
 pub fn nest(plan: Plan<'_>, which: &Which) -> Result<Nest, Failure> {
     let cx = Context::new(plan, which)?;
     let at = cx.outside();
+    if plan.array.keeps_values() {
+        return cx.by_grid(&at, MOST_CUTS);
+    }
     cx.versions(cx.block_inside(&at)?, &at, &|at| cx.level(0, at))
 }
 

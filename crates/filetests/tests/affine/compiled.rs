@@ -9,13 +9,15 @@ use crate::aligned::PROGRAMS;
 use crate::random::{Draw, alignments, cases, text};
 
 /// Places and times that are legal for some of the draws.
-const SCHEDULES: [&str; 6] = [
+const SCHEDULES: [&str; 8] = [
     "lane = 0; time = (p, q, r);",
     "lane = 0; time = (p, -q, r);",
     "lane = 0; time = (p, q, -r);",
     "launch = p; lane = r; time = q;",
     "launch = p; lane = q; time = -r;",
     "launch = p; block = q; lane = 0; time = r;",
+    "warp = q % 2; lane = r % 4; time = (p, q / 2, r / 4);",
+    "launch = p; block = q / 3; warp = q % 3; lane = 0; time = r;",
 ];
 
 /// The text of a system with alignments, or with values that are forwarded, under some schedules.

@@ -101,9 +101,10 @@ impl Array {
             if let Some(kept) = &cell.kept {
                 let storage = self.storages.get(kept.storage.index());
                 let fits = storage.is_some_and(|s| s.axes.len() == kept.index.len());
-                check(fits && kept.index.iter().all(known) && known_cond(&kept.when), &|| {
-                    format!("{} has no place in its storage", cell.name)
-                });
+                check(
+                    fits && kept.index.iter().all(known) && known_cond(&kept.when),
+                    &|| format!("{} has no place in its storage", cell.name),
+                );
                 check(storage.is_none_or(|s| s.ty == cell.ty), &|| {
                     format!("{} is kept as another type", cell.name)
                 });

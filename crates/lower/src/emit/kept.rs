@@ -68,7 +68,9 @@ impl Emitter<'_> {
         let Some(place) = self.storage.kept.place(array, cell, &here.point)? else {
             return Ok(());
         };
-        let domain = here.cond(&array.cells[cell.index()].domain)?.and(place.when.clone());
+        let domain = here
+            .cond(&array.cells[cell.index()].domain)?
+            .and(place.when.clone());
         let when = self.facts.simplify(&each_once(valid.clone().and(domain)));
         if when == Cond::Const(false) {
             return Ok(());

@@ -82,7 +82,9 @@ impl Places<'_> {
         let Some(live) = self.in_one_place((cell, &here), (other, &there))? else {
             return Ok(None);
         };
-        let written = self.kept[cell.index()].as_ref().map(|kept| kept.when.clone());
+        let written = self.kept[cell.index()]
+            .as_ref()
+            .map(|kept| kept.when.clone());
         let live = live.and(domain.clone()).and(written.unwrap_or(Cond::TRUE));
         for first in placed(self.array, &here)? {
             for second in placed(self.array, &there)? {

@@ -29,8 +29,14 @@ pub fn read_points(
         };
         points = points.union(&own)?;
     }
-    let domain = decide.context.clone().and(array.cells[cell.index()].domain.clone());
-    let points = points.coalesce()?.gist(&set_of(&domain, space)?)?.coalesce()?;
+    let domain = decide
+        .context
+        .clone()
+        .and(array.cells[cell.index()].domain.clone());
+    let points = points
+        .coalesce()?
+        .gist(&set_of(&domain, space)?)?
+        .coalesce()?;
     if points.pieces().len() > MOST_PARTS || points.pieces().iter().any(|p| p.n_exists() > 0) {
         return Ok(Cond::TRUE);
     }
@@ -47,7 +53,9 @@ pub fn read_points(
         conds.collect::<Result<Vec<Cond>, Overflow>>()
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    let parts = parts.into_iter().map(|conds| conds.into_iter().fold(Cond::TRUE, Cond::and));
+    let parts = parts
+        .into_iter()
+        .map(|conds| conds.into_iter().fold(Cond::TRUE, Cond::and));
     Ok(Cond::any(parts.collect()))
 }
 

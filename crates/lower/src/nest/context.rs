@@ -5,8 +5,9 @@ use systola_ir::array::Array;
 use systola_ir::form::{Form, Overflow};
 use systola_ir::target::Machine;
 
-use crate::decide::Decide;
+use crate::decide::{Decide, Undecided};
 use crate::facts::{Facts, Range};
+use crate::nest::barriers::barriers;
 use crate::nest::interior::{Test, tests};
 use crate::nest::tree::Which;
 use crate::nest::walk::{Walk, choose};
@@ -30,6 +31,8 @@ pub(super) struct Context<'a> {
     pub(super) tests: Vec<Test>,
     /// How each of the steps runs.
     pub(super) walk: Vec<Walk>,
+    /// For each of the steps, whether the warps synchronise after an iteration.
+    pub(super) barriers: Vec<bool>,
     /// Ranges of all coordinates.
     pub(super) everywhere: Facts<'a>,
 }
@@ -54,7 +57,7 @@ pub(super) enum Path {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(plan: Plan<'a>, which: &'a Which) -> Result<Context<'a>, Overflow> {
+    pub(super) fn new(plan: Plan<'a>, which: &'a Which) -> Result<Context<'a>, Undecided> {
         let Plan {
             array,
             decide,
@@ -82,6 +85,7 @@ impl<'a> Context<'a> {
             which,
             tests: tests(array, slots)?,
             walk: choose(array, slots, partition, machine),
+            barriers: barriers(array, partition, decide)?,
             everywhere,
         })
     }

@@ -92,6 +92,7 @@ impl<'a> NestText<'a> {
             Nest::Fill { .. } => writeln!(f, "{indent}fill the windows"),
             Nest::Await => writeln!(f, "{indent}await other blocks"),
             Nest::Signal => writeln!(f, "{indent}signal other blocks"),
+            Nest::Barrier => writeln!(f, "{indent}barrier"),
             Nest::Tick => writeln!(f, "{indent}tick"),
         }
     }

@@ -16,9 +16,36 @@ use crate::nest::walk::Walk;
 use crate::storage::slots;
 
 /// A loop is cut at most this often.
-const MOST_CUTS: usize = 4;
+pub const MOST_CUTS: usize = 4;
 
 impl<'a> Context<'a> {
+    /// The versions of a block for tests of the launch and the block alone.
+    pub(super) fn by_grid(&self, at: &At<'a>, cuts: usize) -> Result<Nest, Failure> {
+        let partition = self.partition;
+        let of_grid = |d: &DimId| {
+            let mut grid = partition.launches.iter().chain(&partition.blocks);
+            grid.any(|k| *k == d.index())
+        };
+        let open = self.tests.iter().map(|test| &test.cond).find(|cond| {
+            let mut forms = cond.forms().into_iter();
+            forms.all(|f| f.dims().iter().all(of_grid))
+                && !matches!(at.facts.simplify(cond), Cond::Const(_))
+        });
+        let Some(cond) = open.filter(|_| cuts > 0) else {
+            return self.level(0, at);
+        };
+        let version = |holds: Cond| {
+            let mut at = at.clone();
+            at.facts = at.facts.with(holds);
+            self.by_grid(&at, cuts - 1).map(Box::new)
+        };
+        Ok(Nest::Versions {
+            inside: version(cond.clone())?,
+            edge: version(cond.clone().negate())?,
+            cond: cond.clone(),
+        })
+    }
+
     /// The loops over the points at a step.
     pub(super) fn separated(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Nest, Failure> {
         let partition = self.partition;
@@ -77,13 +104,23 @@ impl<'a> Context<'a> {
             && hi.sub(lo).as_constant() == Some(1)
         {
             parts.push(self.once(depth, k, lo.clone(), Cond::TRUE, at)?);
+            if self.barriers[depth] {
+                parts.push(Nest::Barrier);
+            }
             return Ok(());
         }
         let copies = match self.walk[depth] {
             Walk::By(n) => n,
             Walk::Unrolled | Walk::Rolled => 1,
         };
-        parts.push(self.unrolled_by(k, range, copies, at, &|at| self.level(depth + 1, at))?);
+        let body = |at: &At<'a>| {
+            let inside = self.level(depth + 1, at)?;
+            Ok(match self.barriers[depth] {
+                true => sequence(vec![inside, Nest::Barrier]),
+                false => inside,
+            })
+        };
+        parts.push(self.unrolled_by(k, range, copies, at, &body)?);
         Ok(())
     }
 

@@ -43,6 +43,8 @@ pub enum Nest {
     Await,
     /// Signals the blocks that wait for this iteration.
     Signal,
+    /// The warps of the block wait for each other.
+    Barrier,
     /// All PEs, in one tick.
     Tick,
 }
