@@ -35,7 +35,8 @@ const CHECKS = ['check', 'trust', 'auto'];
 
 /** Words that begin a directive, and may be the name before the `.` of a primitive too. */
 const DIRECTIVES = [
-  ...PLACES, ...TIMES, ...CHECKS, 'tile', 'space', 'align', 'forward', 'read', 'sum', 'broadcast',
+  ...PLACES, ...TIMES, ...CHECKS, 'tile', 'space', 'align', 'store', 'forward', 'read', 'sum',
+  'broadcast',
   'transfer', 'unroll', 'reverse', 'flags', 'look_back', 'func',
 ];
 
@@ -244,7 +245,7 @@ module.exports = grammar({
     // Mappings
 
     directive: $ => choice(
-      $.place, $.time, $.tile, $.when, $.space, $.align, $.forward, $.read, $.sum, $.broadcast,
+      $.place, $.time, $.tile, $.when, $.space, $.align, $.keep, $.forward, $.read, $.sum, $.broadcast,
       $.transfer, $.unroll, $.check, $.reverse, $.flags, $.look_back, $.func, $.primitives,
     ),
 
@@ -272,6 +273,13 @@ module.exports = grammar({
     align: $ => seq(
       'align', field('variable', $.identifier), field('iterators', $.names), '->',
       field('forms', $._forms), ';',
+    ),
+    keep: $ => seq(
+      'store', field('variable', $.identifier),
+      optional(choice(
+        seq('in', field('array', $.identifier), '[', list($.expression), ']'),
+        seq('modulo', field('moduli', $._forms)),
+      )), ';',
     ),
     forward: $ => seq(
       'forward', field('input', $.identifier), 'along', field('along', $._forms), ';',

@@ -28,7 +28,7 @@ pub use diag::{Diagnostic, Kind};
 pub use form::{Atom, Cond, Form, Poly, Rel};
 pub use id::{
     BufferId, ConstId, DimId, FnId, InputId, KernelId, LocalId, ParamId, PortId, RegId, SharedId,
-    ValueId, VarId,
+    StorageId, ValueId, VarId,
 };
 pub use scalar::{BinOp, Literal, Scalar, Type, UnOp};
 pub use span::Span;

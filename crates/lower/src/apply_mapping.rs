@@ -44,7 +44,7 @@ pub fn apply_mapping(
     for (n, var) in system.vars.iter().enumerate() {
         let id = VarId::from(n);
         let domain = build
-            .expand_cond(&system.var_domain(id))?
+            .expand_cond(&build.own_domain(id)?)?
             .and(covered.clone());
         let body = build.body(id, &var.body, &Cond::TRUE)?;
         cells.push(Cell {
@@ -163,6 +163,24 @@ struct Build<'a> {
 impl Build<'_> {
     fn expand_cond(&self, cond: &Cond) -> Result<Cond, Overflow> {
         cond.map(&|f| expand_form(f, self.n_tiles))
+    }
+
+    /// The points of a variable, by its own conditions alone where they say it all: those of a space
+    /// that variables are aligned with are a union.
+    fn own_domain(&self, var: VarId) -> Result<Cond, Failure> {
+        let whole = self.system.var_domain(var);
+        let is_union = |cond: &Cond| matches!(cond, Cond::Or(_));
+        if !self.localised.through_memory || !self.system.domain.iter().any(is_union) {
+            return Ok(whole);
+        }
+        let own = self.system.vars[var.index()].on.iter().cloned();
+        let own = own.fold(Cond::TRUE, Cond::and);
+        let beyond = own.clone().and(self.system.domain_cond().negate());
+        let n = self.system.dims.len();
+        Ok(match self.decide.is_empty(&beyond, n)? {
+            true => own,
+            false => whole,
+        })
     }
 
     fn expand_expr(&self, expr: &Expr) -> Result<Expr, Overflow> {

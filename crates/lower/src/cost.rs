@@ -62,6 +62,7 @@ pub fn report(
         reverse: reverse_lines(array, &params),
         injections: injections(array, &params),
         drains: drains(array, &params),
+        kept: kept(array, &params),
         transfers: transfers(array),
         notes: Vec::new(),
     })
@@ -465,6 +466,36 @@ fn drains(array: &Array, params: &[String]) -> Vec<String> {
                 write.when.display(params, &array.dims)
             ));
         }
+    }
+    lines
+}
+
+/// `S in lu[i, j], the output lu`.
+fn kept(array: &Array, params: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for cell in &array.cells {
+        let Some(kept) = &cell.kept else { continue };
+        let storage = &array.storages[kept.storage.index()];
+        let index = kept.index.iter();
+        let index = index.map(|f| f.display(params, &array.dims).to_string());
+        let place = format!(
+            "`{}` in {}[{}]",
+            cell.name,
+            storage.name,
+            index.collect::<Vec<_>>().join(", ")
+        );
+        lines.push(match storage.output {
+            Some(_) => format!("{place}, where the output is"),
+            None => {
+                let axes = storage.axes.iter();
+                let extents = axes.map(|a| a.hi.sub(&a.lo).display(params, &[]).to_string());
+                let extents: Vec<String> = extents.collect();
+                match extents.is_empty() {
+                    true => format!("{place}, one element"),
+                    false => format!("{place}, an array of {}", extents.join(" x ")),
+                }
+            }
+        });
     }
     lines
 }

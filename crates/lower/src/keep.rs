@@ -182,6 +182,12 @@ impl Keeper<'_> {
         self.fits(cell, storage, index, span)?;
         let axes = &array.outputs[output].axes;
         let name = &array.cells[cell.index()].name;
+        let is_taken = self.places.kept[cell.index()].is_some();
+        if !is_taken && !self.is_shared(&self.storages[storage]) {
+            let output = &array.outputs[output].name;
+            let why = format!("`{output}` has elements that keep a value stated for them");
+            return Err(refused(span, why));
+        }
         if !self.is_inside(cell, index, axes)? {
             let output = &array.outputs[output].name;
             return Err(refused(
@@ -210,9 +216,6 @@ impl Keeper<'_> {
         let array = self.places.array;
         let declared = &array.outputs[output];
         let other = |why: &str| Ok(Claim::Other(format!("`{}` {why}", declared.name)));
-        if declared.fill.is_some() {
-            return other("has elements that keep a value stated for them");
-        }
         let ty = systola_ir::Type::Scalar(declared.ty);
         let mut taken: Vec<(VarId, &[Form])> = Vec::new();
         let mut finals = Vec::new();
@@ -224,6 +227,9 @@ impl Keeper<'_> {
             let elsewhere = taken.iter().any(|(v, at)| v == var && *at != write.index);
             if elsewhere || cell.ty != ty || self.places.kept[var.index()].is_some() {
                 return other("takes a variable twice, of another type, or from another storage");
+            }
+            if declared.fill.is_some() && !self.takes_all(*var, output)? {
+                return other("has elements that keep a value stated for them");
             }
             if !self.has_room(*var, &write.index, output)? {
                 return other("has no room for all values of a variable that it takes");
@@ -287,6 +293,7 @@ impl Keeper<'_> {
         for (storage, index) in taken {
             let declared = &self.storages[storage];
             if declared.ty == *ty
+                && self.is_shared(declared)
                 && self.is_inside(cell, &index, &declared.axes)?
                 && self.place(cell, storage, index)?.is_none()
             {
@@ -388,6 +395,22 @@ impl Keeper<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Does an output take the value of a cell at each of its points?
+    fn takes_all(&self, cell: VarId, output: usize) -> Result<bool, Failure> {
+        let array = self.places.array;
+        let writes = array.outputs[output].writes.iter();
+        let own = writes.filter(|w| matches!(w.value, Expr::Var { var, .. } if var == cell));
+        let left = own.map(|write| write.when.clone().negate());
+        let left = left.fold(array.cells[cell.index()].domain.clone(), Cond::and);
+        Ok(self.places.decide.is_empty(&left, array.dims.len())?)
+    }
+
+    /// May others than those that it takes be kept in a storage?
+    fn is_shared(&self, storage: &Storage) -> bool {
+        let output = storage.output.map(|n| &self.places.array.outputs[n]);
+        output.is_none_or(|output| output.fill.is_none())
     }
 
     /// Is there a place in an output for every point of a cell?

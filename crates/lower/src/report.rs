@@ -27,6 +27,8 @@ pub struct Report {
     pub injections: Vec<String>,
     /// Drains: which output is written where, one line each.
     pub drains: Vec<String>,
+    /// Where values are kept that points read through memory, one line for each variable.
+    pub kept: Vec<String>,
     pub transfers: Vec<String>,
     /// Where the kernel deviates from the mapping, one line each.
     pub notes: Vec<String>,

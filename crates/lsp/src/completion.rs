@@ -262,13 +262,14 @@ impl Offer {
             }
             ["read"] => return self.names(NameKind::is_array),
             ["transfer"] => return self.names(NameKind::is_array),
-            ["sum" | "broadcast" | "align"] => {
+            ["sum" | "broadcast" | "align" | "store"] => {
                 return self.names(|k| matches!(k, NameKind::Variable | NameKind::Generated));
             }
             ["check" | "trust" | "auto" | "flags" | "look_back"] => return,
             ["forward" | "read", _] => {
                 return self.some_words(Place::DirectiveClause, &["along"]);
             }
+            ["store", _] => return self.some_words(Place::DirectiveClause, &["in", "modulo"]),
             ["sum", _] => return self.some_words(Place::DirectiveClause, &["along", "tree"]),
             ["tile" | "unroll", _] => return self.some_words(Place::DirectiveClause, &["by"]),
             _ => {}

@@ -529,6 +529,24 @@ pub const WORDS: &[Word] = &[
         "align F (i, j) -> (2*i, j);",
     ),
     word(
+        "store",
+        &[Mapping],
+        "Keeps the values of a variable in memory: in an array, in few places used in turn, or where the compiler finds room.",
+        "store S in lu[i, j]; store U modulo (2, 0);",
+    ),
+    word(
+        "in",
+        &[DirectiveClause],
+        "The array, and the element of it, in which a variable is stored.",
+        "store S in lu[i, j];",
+    ),
+    word(
+        "modulo",
+        &[DirectiveClause],
+        "One number for each iterator: values that far apart share a place, 0 keeps all apart.",
+        "store U modulo (2, 0, 0);",
+    ),
+    word(
         "broadcast",
         &[Mapping],
         "A variable may be used in the step in which it is computed.",

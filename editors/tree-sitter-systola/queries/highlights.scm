@@ -17,7 +17,7 @@
 ] @keyword
 
 [
-  "tile" "by" "as" "overlap" "periodic" "space" "align" "forward" "along" "read" "sum" "tree" "then"
+  "tile" "by" "as" "overlap" "periodic" "space" "align" "store" "modulo" "forward" "along" "read" "sum" "tree" "then"
   "broadcast" "transfer" "to" "stages" "layout" "columns" "pad" "rotate" "plain" "cp_async" "bulk"
   "unroll" "check" "trust" "auto" "reverse" "flags" "look_back" "func" "device" "host"
 ] @keyword

@@ -5,6 +5,7 @@
 
 mod aligned;
 mod compiled;
+mod memory;
 mod random;
 mod textbook;
 #[expect(dead_code, reason = "shared with the properties")]

@@ -81,14 +81,15 @@ impl Emitter<'_> {
             .map(|f| self.facts.without_digits(f))
             .collect();
         for ((buffer, _), value) in place.buffers.iter().zip(values) {
-            self.b.push(Stmt::Store {
-                to: Access {
-                    memory: Memory::Global(*buffer),
-                    index: index.clone(),
-                    when: when.clone(),
-                },
-                value: *value,
-            });
+            let to = Access {
+                memory: Memory::Global(*buffer),
+                index: index.clone(),
+                when: when.clone(),
+            };
+            // What comes from the same place is there already.
+            if !self.b.is_load_of(*value, &to) {
+                self.b.push(Stmt::Store { to, value: *value });
+            }
         }
         Ok(())
     }

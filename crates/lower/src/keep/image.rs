@@ -9,11 +9,8 @@ use systola_ir::{DimId, ParamId, VarId};
 use crate::decide::{Decide, Undecided};
 use crate::keep::reads::{StoredRead, n_columns};
 
-/// With more parts than this, the description costs more than what it spares.
-const MOST_PARTS: usize = 3;
-
 /// A condition that holds at every point of a cell that is read through memory, over the point; it
-/// may hold at others too.
+/// may hold at others too: only one part without gaps is worth a test.
 pub fn read_points(
     array: &Array,
     reads: &[StoredRead],
@@ -33,30 +30,28 @@ pub fn read_points(
         .context
         .clone()
         .and(array.cells[cell.index()].domain.clone());
-    let points = points
-        .coalesce()?
-        .gist(&set_of(&domain, space)?)?
-        .coalesce()?;
-    if points.pieces().len() > MOST_PARTS || points.pieces().iter().any(|p| p.n_exists() > 0) {
+    let domain = set_of(&domain, space)?;
+    let points = points.coalesce()?;
+    if domain.subtract(&points)?.is_empty()? {
         return Ok(Cond::TRUE);
     }
-    let parts = points.pieces().iter().map(|piece| {
-        let constraints = piece.constraints();
-        let conds = constraints.iter().map(|constraint| {
-            let form = form_of(constraint.expr(), decide.n_params)?;
-            let rel = match constraint {
-                affine::Constraint::Eq(_) => Rel::Eq,
-                affine::Constraint::Ge(_) => Rel::Ge,
-            };
-            Ok(Cond::cmp(rel, form, 0))
-        });
-        conds.collect::<Result<Vec<Cond>, Overflow>>()
-    });
-    let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    let parts = parts
-        .into_iter()
-        .map(|conds| conds.into_iter().fold(Cond::TRUE, Cond::and));
-    Ok(Cond::any(parts.collect()))
+    let points = points.gist(&domain)?.coalesce()?;
+    let [piece] = points.pieces() else {
+        return Ok(Cond::TRUE);
+    };
+    if piece.n_exists() > 0 {
+        return Ok(Cond::TRUE);
+    }
+    let mut when = Cond::TRUE;
+    for constraint in piece.constraints() {
+        let form = form_of(constraint.expr(), decide.n_params)?;
+        let rel = match constraint {
+            affine::Constraint::Eq(_) => Rel::Eq,
+            affine::Constraint::Ge(_) => Rel::Ge,
+        };
+        when = when.and(Cond::cmp(rel, form, 0));
+    }
+    Ok(when)
 }
 
 /// The points that one reference reads.

@@ -2,13 +2,13 @@
 
 use systola_ir::DimId;
 use systola_ir::array::Array;
-use systola_ir::form::{Form, Overflow};
+use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::target::Machine;
 
 use crate::decide::{Decide, Undecided};
 use crate::facts::{Facts, Range};
 use crate::nest::barriers::barriers;
-use crate::nest::interior::{Test, tests};
+use crate::nest::interior::{Test, tests, tests_of_cells};
 use crate::nest::tree::Which;
 use crate::nest::walk::{Walk, choose};
 use crate::storage::Plan;
@@ -29,6 +29,8 @@ pub(super) struct Context<'a> {
     pub(super) which: &'a Which,
     /// Comparisons of the cells.
     pub(super) tests: Vec<Test>,
+    /// The same for each cell, in an array that keeps values.
+    pub(super) of_cells: Vec<Vec<Cond>>,
     /// How each of the steps runs.
     pub(super) walk: Vec<Walk>,
     /// For each of the steps, whether the warps synchronise after an iteration.
@@ -84,6 +86,10 @@ impl<'a> Context<'a> {
             waits: storage.flags.is_some(),
             which,
             tests: tests(array, slots)?,
+            of_cells: match array.keeps_values() {
+                true => tests_of_cells(array, slots)?,
+                false => Vec::new(),
+            },
             walk: choose(array, slots, partition, machine),
             barriers: barriers(array, partition, decide)?,
             everywhere,

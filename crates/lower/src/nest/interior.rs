@@ -35,14 +35,6 @@ pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
         for write in array.outputs.iter().flat_map(|o| &o.writes) {
             stores.push(write.when.map(&at)?);
         }
-        if array.keeps_values() {
-            for cell in &array.cells {
-                stores.push(cell.domain.map(&at)?);
-                if let Some(kept) = &cell.kept {
-                    stores.push(kept.when.map(&at)?);
-                }
-            }
-        }
     }
     // With several pieces, the one that is valid selects the value.
     let single = slots.pieces.len() == 1;
@@ -71,10 +63,6 @@ pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
 /// The conditions that decide the values of cells: guards, ends of inputs, and which link delivers.
 fn of_values(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), Overflow> {
     let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
-    let read = |input: usize, index: &[Form]| -> Result<Cond, Overflow> {
-        let index = index.iter().map(at).collect::<Result<Vec<_>, _>>()?;
-        Ok(inside(&array.inputs[input].axes, &index))
-    };
     let mut exprs: Vec<&Expr> = array.cells.iter().map(|c| &c.body).collect();
     exprs.extend(
         array
@@ -83,20 +71,7 @@ fn of_values(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<()
             .flat_map(|o| o.writes.iter().map(|w| &w.value)),
     );
     for expr in exprs {
-        let mut found = Vec::new();
-        let of_point = |form: &Form| form.dims().iter().all(|d| d.index() < array.dims.len());
-        walk(expr, &mut |e| match e {
-            Expr::Input { input, index, .. } if index.iter().all(of_point) => {
-                found.push(read(input.index(), index));
-            }
-            Expr::Guard { cond, .. } if cond.forms().into_iter().all(of_point) => {
-                found.push(cond.map(&at));
-            }
-            _ => {}
-        });
-        for cond in found {
-            all.push(cond?);
-        }
+        of_expr(array, expr, &at, all)?;
     }
     for port in &array.ports {
         let links = delivering(port);
@@ -110,7 +85,7 @@ fn of_values(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<()
                     Realisation::Reinject | Realisation::Broadcast
                 )
             {
-                all.push(read(input.index(), index)?);
+                all.push(inside(&array.inputs[input.index()].axes, index).map(&at)?);
             }
         }
     }
@@ -129,6 +104,67 @@ pub fn inside(axes: &[Axis], index: &[Form]) -> Cond {
             ))
         })
         .fold(Cond::TRUE, Cond::and)
+}
+
+/// The conditions that decide the value of an expression, but for those of the terms of a sum.
+fn of_expr(
+    array: &Array,
+    expr: &Expr,
+    at: &impl Fn(&Form) -> Result<Form, Overflow>,
+    all: &mut Vec<Cond>,
+) -> Result<(), Overflow> {
+    let of_point = |form: &Form| form.dims().iter().all(|d| d.index() < array.dims.len());
+    let mut found = Vec::new();
+    walk(expr, &mut |e| match e {
+        Expr::Input { input, index, .. } if index.iter().all(of_point) => {
+            found.push(inside(&array.inputs[input.index()].axes, index));
+        }
+        Expr::Guard { cond, .. } if cond.forms().into_iter().all(of_point) => {
+            found.push(cond.clone());
+        }
+        _ => {}
+    });
+    for cond in found {
+        all.push(cond.map(at)?);
+    }
+    Ok(())
+}
+
+/// For each cell, all comparisons that decide what it computes, keeps and writes.
+pub fn tests_of_cells(array: &Array, slots: &Slots) -> Result<Vec<Vec<Cond>>, Overflow> {
+    let is_kept = |n: usize| array.storages.iter().any(|s| s.output == Some(n));
+    let mut tests = vec![Vec::new(); array.cells.len()];
+    for piece in &slots.pieces {
+        let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
+        for (n, cell) in array.cells.iter().enumerate() {
+            let mut conds = vec![cell.domain.map(&at)?];
+            if let Some(kept) = &cell.kept {
+                conds.push(kept.when.map(&at)?);
+            }
+            of_expr(array, &cell.body, &at, &mut conds)?;
+            let outputs = array.outputs.iter().enumerate();
+            for (_, output) in outputs.filter(|(n, _)| !is_kept(*n)) {
+                for write in &output.writes {
+                    let mut takes = false;
+                    walk(&write.value, &mut |e| {
+                        takes |= matches!(e, Expr::Var { var, .. } if var.index() == n);
+                    });
+                    if takes {
+                        conds.push(write.when.map(&at)?);
+                        of_expr(array, &write.value, &at, &mut conds)?;
+                    }
+                }
+            }
+            let mut atoms = Vec::new();
+            conds.iter().for_each(|cond| flatten(cond, &mut atoms));
+            for atom in atoms {
+                if !tests[n].contains(&atom) {
+                    tests[n].push(atom);
+                }
+            }
+        }
+    }
+    Ok(tests)
 }
 
 fn flatten(cond: &Cond, atoms: &mut Vec<Cond>) {

@@ -43,6 +43,7 @@ pub fn sections(report: &Report, guards: &[Guard]) -> Vec<Section> {
     for (title, lines) in [
         ("injections", &report.injections),
         ("drains", &report.drains),
+        ("memory", &report.kept),
         ("transfers", &report.transfers),
         ("reverse", &report.reverse),
         ("kernel", &report.notes),

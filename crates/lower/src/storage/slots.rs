@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use affine::{BasicSetBuilder, Int, LinExpr, Space};
 use systola_ir::array::{Array, Piece, Reverse};
 use systola_ir::form::{Atom, Cond, Form, Overflow, Poly, Rel};
+use systola_ir::mapping::TimeLevel;
 use systola_ir::sets::{identity, lin_expr, set_of};
 use systola_ir::{DimId, ParamId};
 
@@ -41,8 +42,18 @@ impl Slots {
             .map(|piece| slot_piece(array, piece))
             .collect::<Result<Vec<_>, _>>()?;
         let n = array.place.len() + array.time.len();
+        // Loops over points that keep values have bounds of their own.
+        let is_step = |k: usize| {
+            let time = k
+                .checked_sub(array.place.len())
+                .map(|t| array.time[t].level);
+            time.is_some_and(|level| level != TimeLevel::Launch)
+        };
         let ranges = (0..n)
-            .map(|k| range(array, decide, k, &[]))
+            .map(|k| match range(array, decide, k, &[]) {
+                Err(_) if array.keeps_values() && is_step(k) => Ok(Range::default()),
+                range => range,
+            })
             .collect::<Result<_, _>>()?;
         Ok(Slots { pieces, ranges })
     }
