@@ -385,6 +385,11 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         } else {
             format!("for ({ty} {i} = {}; {i} < {hi}; {next})", lo.text)
         };
+        if self.cx.kernel.hints.independent.contains(&var)
+            && let Some(word) = self.dialect.independent_loop(self.cx)
+        {
+            self.cx.lines.push(word);
+        }
         self.cx.lines.open(&head);
         self.loops += 1;
         self.stmts(body)?;

@@ -73,6 +73,14 @@ const ONE_BY_ONE: &str = "\
 #define ONE_BY_ONE _Pragma(\"GCC unroll 1\")
 #endif";
 
+/// Compilers look for dependences that are known to be absent, and give up early.
+const INDEPENDENT: &str = "\
+#ifdef __clang__
+#define INDEPENDENT _Pragma(\"clang loop vectorize(assume_safety)\")
+#else
+#define INDEPENDENT _Pragma(\"GCC ivdep\")
+#endif";
+
 /// How a value is represented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rep {
@@ -262,6 +270,12 @@ impl Cpu {
 }
 
 impl Dialect for Cpu {
+    fn independent_loop(&self, cx: &mut Context<'_>) -> Option<&'static str> {
+        cx.prelude
+            .add_type("INDEPENDENT", || INDEPENDENT.to_string());
+        Some("INDEPENDENT")
+    }
+
     fn before(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         self.print_due_stores(cx)
     }

@@ -90,6 +90,11 @@ pub trait Dialect {
         false
     }
 
+    /// What is written before a loop whose iterations are independent.
+    fn independent_loop(&self, _: &mut Context<'_>) -> Option<&'static str> {
+        None
+    }
+
     /// The type with which a value is declared. Its operation has been printed before.
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault>;
 

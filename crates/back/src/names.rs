@@ -145,6 +145,7 @@ const RESERVED: &[&str] = &[
     "commit_copies",
     "INLINE",
     "ONE_BY_ONE",
+    "INDEPENDENT",
     "INDEX",
     "NARROW",
     "BRANCHES",

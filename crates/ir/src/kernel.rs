@@ -171,6 +171,9 @@ pub struct Hints {
     pub deferred: Option<Deferred>,
     /// The second branch of a body that is a single `If` becomes a separate function.
     pub outlined_edge: bool,
+    /// Loops whose iterations may run in any order, or several at a time: none reads or writes in
+    /// memory what another one writes. The interpreter runs them backwards.
+    pub independent: Vec<DimId>,
     /// A load under a condition becomes a predicated instruction, where the target has one, and not
     /// a branch.
     pub predicated_loads: bool,

@@ -283,11 +283,15 @@ impl Emitter<'_> {
                 k,
                 range,
                 copies,
+                independent,
                 body,
             } => {
                 let range = range.map(&|f| self.form_at(f, slot))?;
                 let name = self.coordinate_name(*k);
                 self.looped(&name, range, *copies, &mut |e, v| {
+                    if *independent {
+                        e.b.kernel.hints.independent.push(v);
+                    }
                     (0..*copies).try_for_each(|n| {
                         slot[*k] = Form::from(v).plus(n);
                         e.nest(body, slot)

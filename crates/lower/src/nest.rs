@@ -26,10 +26,10 @@ use crate::nest::separate::MOST_CUTS;
 use crate::nest::tree::{Nest, Which};
 use crate::storage::Plan;
 
-mod barriers;
 mod build;
 mod context;
 pub mod interior;
+mod meetings;
 mod multiversion;
 mod partition;
 mod peel;

@@ -106,6 +106,8 @@ pub(super) enum Instr {
         var: usize,
         lo: Vec<Linear>,
         hi: Vec<Linear>,
+        /// The step, if the iterations run from the last one to the first.
+        backwards: Option<i64>,
         end: usize,
     },
     /// The next iteration, if there is one.
@@ -306,10 +308,13 @@ impl<'a> Compiler<'a, '_> {
                 body,
             } => {
                 let var = var.index();
+                let independent = self.kernel.hints.independent.contains(&DimId::from(var));
+                let step = i64::try_from(*step).map_err(|_| Overflow)?;
                 let enter = Instr::Enter {
                     var,
                     lo: linears(lo, self.params)?,
                     hi: linears(hi, self.params)?,
+                    backwards: independent.then_some(step),
                     end: 0,
                 };
                 let at = self.push(enter, Some(stmt));
@@ -318,7 +323,7 @@ impl<'a> Compiler<'a, '_> {
                 self.open.pop();
                 let repeat = Instr::Repeat {
                     var,
-                    step: i64::try_from(*step).map_err(|_| Overflow)?,
+                    step: if independent { -step } else { step },
                     body: at + 1,
                 };
                 let after = self.push(repeat, Some(stmt)) + 1;

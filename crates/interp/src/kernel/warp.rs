@@ -154,7 +154,13 @@ impl Warp {
                     self.groups.push_back(group);
                 }
                 Instr::WaitCopies(pending) => self.wait_copies(machine, block, *pending)?,
-                Instr::Enter { var, lo, hi, end } => {
+                Instr::Enter {
+                    var,
+                    lo,
+                    hi,
+                    backwards,
+                    end,
+                } => {
                     let bounds = |list: &[Linear]| -> Option<Vec<i64>> {
                         list.iter().map(|form| form.eval(&self.point)).collect()
                     };
@@ -167,13 +173,22 @@ impl Warp {
                         self.pc = *end;
                         continue;
                     }
-                    self.point[*var] = lo;
-                    self.ends[*var] = hi;
+                    match backwards {
+                        None => {
+                            self.point[*var] = lo;
+                            self.ends[*var] = hi;
+                        }
+                        Some(step) => {
+                            self.point[*var] = lo + (hi - 1 - lo) / step * step;
+                            self.ends[*var] = lo;
+                        }
+                    }
                 }
                 Instr::Repeat { var, step, body } => {
                     let next = self.point[*var].checked_add(*step);
                     let next = next.ok_or(Blame::overflow(None))?;
-                    if next < self.ends[*var] {
+                    let end = self.ends[*var];
+                    if (*step > 0 && next < end) || (*step < 0 && next >= end) {
                         self.point[*var] = next;
                         self.pc = *body;
                         continue;

@@ -12,7 +12,7 @@ read. In this array they do not.";
 "Two points of the domain have the same place and time. `systola check` refuses such a mapping.";
     WRONG_SLOT = "E0654", "a reverse transform that leads to another point",
 "The reverse transform of the array, applied to the slot of a point, gives another point.";
-    UNORDERED = "E0656", "two accesses to one place in memory that nothing orders",
+    UNORDERED = "E0659", "two accesses to one place in memory that nothing orders",
 "A point writes to a place in memory that another point reads or writes, and neither comes first: they
 are in one step, or in different blocks of one launch. The compiler builds no such array, but one that
 was changed by hand can fail like this.";

@@ -162,19 +162,18 @@ Make two systems of them and a `program` that runs one after the other. Where di
 index space need different orders and the explorer has none, write a mapping by hand, with `when`
 for the parts, and check it with `systola check`."#;
 
-    AFFINE_LINK = "L0724", "a value that is read at changing distances",
-r#"Under this mapping a variable is read at a point whose distance changes from reader to reader. The
-interpreter of systems computes such a system. An array passes values on at constant distances.
+    AFFINE_LINK = "L0724", "a value at changing distances, and tiles with copies of it",
+r#"Under this mapping a variable is read at a point whose distance changes from reader to reader, so its
+values are kept in memory. A tile with overlap computes copies of what is around it, which reach only
+as far as a constant.
 
 ```text
-var D(k in 0..N + 1, i in 0..N, j in 0..N): i32 =
-    select(k == 0, d[i, j], min(D(k - 1, i, j), D(k - 1, i, k - 1) + D(k - 1, k - 1, j)));
+var X: i32 = select(i == 0, x[j], X(i - 1, N - 1 - j));
+mapping m of s { tile j by 8 overlap (1, 1) as (b, l); … }
 ```
 
-Every D(k, i, j) of one k reads column and row k - 1. `forward D along (0, 0, 1)` carries such a
-value from the point that computes it to those of its readers that lie ahead on that line. Otherwise
-align the variables so that the distance is constant, or make the value an output of one system and
-an input of the next."#;
+Leave `overlap` out. Or carry the value from the point that computes it to its readers, with `forward D
+along (0, 0, 1)`, or align the variables so that the distance is constant."#;
 
     NO_INVERSE = "L0725", "an alignment without a closed inverse",
 r#"A variable is aligned with a common space by forms from which its iterators cannot be computed in

@@ -347,7 +347,11 @@ impl KernelText<'_> {
                     1 => String::new(),
                     _ => format!(" step {step}"),
                 };
-                format!("for {} in {range}{step}", self.var(*var))
+                let independent = match self.kernel.hints.independent.contains(var) {
+                    true => " independently",
+                    false => "",
+                };
+                format!("for {} in {range}{step}{independent}", self.var(*var))
             }
             Stmt::Prefetch { at, into } => {
                 let cache = match into {

@@ -144,6 +144,7 @@ impl<'a> Context<'a> {
             k,
             range,
             copies,
+            independent: self.is_independent(k, at)?,
             body: Box::new(body(&inner)?),
         })
     }

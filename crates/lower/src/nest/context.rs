@@ -1,14 +1,17 @@
 //! What the loops of a block are built from, and a position among them.
 
-use systola_ir::DimId;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use systola_ir::array::Array;
 use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::target::Machine;
+use systola_ir::{DimId, VarId};
 
 use crate::decide::{Decide, Undecided};
 use crate::facts::{Facts, Range};
-use crate::nest::barriers::barriers;
 use crate::nest::interior::{Test, tests, tests_of_cells};
+use crate::nest::meetings::barriers;
 use crate::nest::tree::Which;
 use crate::nest::walk::{Walk, choose};
 use crate::storage::Plan;
@@ -35,6 +38,8 @@ pub(super) struct Context<'a> {
     pub(super) walk: Vec<Walk>,
     /// For each of the steps, whether the warps synchronise after an iteration.
     pub(super) barriers: Vec<bool>,
+    /// For a loop and the cells in it, whether its iterations are independent.
+    pub(super) independent: RefCell<HashMap<(usize, Vec<VarId>), bool>>,
     /// Ranges of all coordinates.
     pub(super) everywhere: Facts<'a>,
 }
@@ -92,6 +97,7 @@ impl<'a> Context<'a> {
             },
             walk: choose(array, slots, partition, machine),
             barriers: barriers(array, partition, decide)?,
+            independent: RefCell::default(),
             everywhere,
         })
     }

@@ -52,12 +52,16 @@ impl<'a> NestText<'a> {
                 k,
                 range,
                 copies,
+                independent,
                 body,
             } => {
                 let (lo, hi) = (self.bounds(&range.lo, "max"), self.bounds(&range.hi, "min"));
                 write!(f, "{indent}for {} in {lo} .. {hi}", self.names[*k])?;
                 if *copies > 1 {
                     write!(f, " by {copies}")?;
+                }
+                if *independent {
+                    write!(f, " independently")?;
                 }
                 self.block(f, body, depth)?;
                 writeln!(f)

@@ -13,6 +13,7 @@ use crate::digits::gcd;
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::nest::context::{At, Context};
+use crate::nest::meetings::is_independent;
 use crate::nest::tree::{Nest, sequence};
 use crate::nest::walk::Walk;
 use crate::storage::slots::{self, Part};
@@ -260,8 +261,29 @@ impl<'a> Context<'a> {
             k,
             range: periods,
             copies: 1,
+            independent: false,
             body: Box::new(sequence(bodies)),
         })
+    }
+
+    /// May the iterations of a loop run in any order? Only compilers of C ask, of innermost loops.
+    pub(super) fn is_independent(&self, k: usize, at: &At<'a>) -> Result<bool, Failure> {
+        let last = self.partition.steps.last() == Some(&k);
+        let plain = self.partition.vector.is_none() && self.machine.threads.is_none();
+        if !self.array.keeps_values() || !last || !plain {
+            return Ok(false);
+        }
+        let alive = self.alive(at)?;
+        let known = (k, alive.clone());
+        if let Some(answer) = self.independent.borrow().get(&known) {
+            return Ok(*answer);
+        }
+        let depth = self.partition.steps.len() - 1;
+        let (array, decide) = (self.array, self.decide);
+        // What is too hard to decide is not claimed.
+        let answer = is_independent(array, self.partition, decide, depth, &alive).unwrap_or(false);
+        self.independent.borrow_mut().insert(known, answer);
+        Ok(answer)
     }
 
     /// The tests of some cells.

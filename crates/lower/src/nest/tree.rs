@@ -14,6 +14,8 @@ pub enum Nest {
         k: usize,
         range: Range,
         copies: i128,
+        /// Does no iteration touch in memory what another one writes?
+        independent: bool,
         body: Box<Nest>,
     },
     /// Coordinate `k` takes one value, if a condition holds.

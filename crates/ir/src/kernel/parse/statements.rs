@@ -501,7 +501,11 @@ impl Parser {
             true => self.int()?,
             false => 1,
         };
+        let independent = self.eat_word("independently");
         let var = bind(scope, at, name, VarKind::Loop)?;
+        if independent {
+            scope.kernel.hints.independent.push(var);
+        }
         self.expect("{")?;
         let body = self.body(scope)?;
         Ok(Stmt::For {

@@ -1,11 +1,13 @@
-//! After which iterations the warps of a block synchronise, where values go through memory.
+//! Where the accesses of two points meet in one place of memory.
 //!
-//! Two accesses of different warps to one place, one of them a write, are ordered by time. The loop
-//! over the first time coordinate in which they differ has a barrier at the end of each iteration.
+//! Two accesses to one place, one of them a write, are ordered by time. If they are in different
+//! warps, the loop over the first time coordinate in which they differ has a barrier at the end of
+//! each iteration. If there are none that differ first in the innermost loop, its iterations are
+//! independent.
 
-use systola_ir::DimId;
 use systola_ir::array::Array;
 use systola_ir::form::{Cond, Form, Overflow, Rel};
+use systola_ir::{DimId, VarId};
 
 use crate::decide::{Decide, Undecided};
 use crate::keep::order::{differ, equal};
@@ -28,24 +30,35 @@ pub fn barriers(
             array,
             partition,
             depth,
+            in_other_warps: true,
         };
-        'pairs: for first in &accesses {
-            for second in &accesses {
-                if (first.writes || second.writes)
-                    && first.storage == second.storage
-                    && !decide.is_empty(&crosses.of(first, second)?, 2 * n_columns(array))?
-                {
-                    *needed = true;
-                    break 'pairs;
-                }
-            }
-        }
+        *needed = crosses.anywhere(&accesses, decide)?;
     }
     Ok(needed)
 }
 
+/// May the iterations of the loop over the step at `depth` run in any order, for some cells?
+pub fn is_independent(
+    array: &Array,
+    partition: &Partition,
+    decide: &Decide,
+    depth: usize,
+    cells: &[VarId],
+) -> Result<bool, Undecided> {
+    let mut accesses = accesses(array)?;
+    accesses.retain(|access| cells.contains(&access.cell));
+    let meet = Crossing {
+        array,
+        partition,
+        depth,
+        in_other_warps: false,
+    };
+    Ok(!meet.anywhere(&accesses, decide)?)
+}
+
 /// Accesses of the points of a cell to one storage.
 struct Access {
+    cell: VarId,
     writes: bool,
     storage: usize,
     index: Vec<Form>,
@@ -54,9 +67,10 @@ struct Access {
 
 fn accesses(array: &Array) -> Result<Vec<Access>, Overflow> {
     let mut all = Vec::new();
-    for cell in &array.cells {
+    for (n, cell) in array.cells.iter().enumerate() {
         if let Some(kept) = &cell.kept {
             all.push(Access {
+                cell: VarId::from(n),
                 writes: true,
                 storage: kept.storage.index(),
                 index: kept.index.clone(),
@@ -70,6 +84,7 @@ fn accesses(array: &Array) -> Result<Vec<Access>, Overflow> {
         };
         let at = |f: &Form| f.substitute(&|d| read.index.get(d.index()).cloned());
         all.push(Access {
+            cell: read.sink,
             writes: false,
             storage: kept.storage.index(),
             index: kept.index.iter().map(at).collect::<Result<_, _>>()?,
@@ -83,11 +98,26 @@ struct Crossing<'a> {
     array: &'a Array,
     partition: &'a Partition,
     depth: usize,
+    in_other_warps: bool,
 }
 
 impl Crossing<'_> {
-    /// Where two accesses meet in one place and block, in other warps, and their times differ first
-    /// in the step at this depth.
+    fn anywhere(&self, accesses: &[Access], decide: &Decide) -> Result<bool, Undecided> {
+        for (n, first) in accesses.iter().enumerate() {
+            for second in &accesses[n..] {
+                if (first.writes || second.writes)
+                    && first.storage == second.storage
+                    && !decide.is_empty(&self.of(first, second)?, 2 * n_columns(self.array))?
+                {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Where two accesses meet in one place and block, and their times differ first in the step at
+    /// this depth.
     fn of(&self, first: &Access, second: &Access) -> Result<Cond, Overflow> {
         let n = n_columns(self.array);
         let second_at = |f: &Form| f.substitute(&|d| Some(Form::from(DimId::from(n + d.index()))));
@@ -125,9 +155,12 @@ impl Crossing<'_> {
                 case = case.and(equal(&a, &b));
                 let (a, b) = pairs(&[steps[self.depth]])?;
                 case = case.and(Cond::Cmp(Rel::Ne, a[0].clone(), b[0].clone()));
-                let warps: Vec<usize> = self.partition.warps.coordinates().collect();
-                let (a, b) = pairs(&warps)?;
-                cases.push(case.and(differ(&a, &b)));
+                if self.in_other_warps {
+                    let warps: Vec<usize> = self.partition.warps.coordinates().collect();
+                    let (a, b) = pairs(&warps)?;
+                    case = case.and(differ(&a, &b));
+                }
+                cases.push(case);
             }
         }
         Ok(meet.and(Cond::Or(cases)))
