@@ -20,6 +20,7 @@ mod sort;
 mod stencil;
 mod string;
 mod sums;
+mod textbook;
 mod transform;
 mod vision;
 mod window;
@@ -78,6 +79,7 @@ pub fn all() -> Vec<Reference> {
         database::references(),
         arithmetic::references(),
         vision::references(),
+        textbook::references(),
     ]
     .into_iter()
     .flatten()

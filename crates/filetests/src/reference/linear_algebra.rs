@@ -209,7 +209,7 @@ pub fn references() -> Vec<Reference> {
 }
 
 /// A matrix with a heavy diagonal: elimination needs no pivoting, and is well conditioned.
-fn dominant(n: usize, rng: &mut Rng) -> Matrix {
+pub(super) fn dominant(n: usize, rng: &mut Rng) -> Matrix {
     let mut a = rng.floats([n, n]);
     for i in 0..n {
         a[[i, i]] += 3.0 * n as f64;
@@ -217,13 +217,13 @@ fn dominant(n: usize, rng: &mut Rng) -> Matrix {
     a
 }
 
-fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
+pub(super) fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
     Tensor::from_fn([a.shape[0], b.shape[1]], |[i, j]| {
         (0..a.shape[1]).map(|k| a[[i, k]] * b[[k, j]]).sum::<f64>()
     })
 }
 
-fn transpose(a: &Matrix) -> Matrix {
+pub(super) fn transpose(a: &Matrix) -> Matrix {
     Tensor::from_fn([a.shape[1], a.shape[0]], |[i, j]| a[[j, i]])
 }
 
@@ -240,7 +240,7 @@ fn lower(a: &Matrix) -> Matrix {
 }
 
 /// A^-1 B by Gaussian elimination with row pivoting and back substitution.
-fn solve(a: &Matrix, b: &Matrix) -> Matrix {
+pub(super) fn solve(a: &Matrix, b: &Matrix) -> Matrix {
     let (n, m) = (a.shape[0], b.shape[1]);
     let (mut a, mut b) = (a.clone(), b.clone());
     for k in 0..n {
