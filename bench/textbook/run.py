@@ -315,6 +315,8 @@ def main():
     parser.add_argument("--keep", help="a folder for the emitted C")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
     unknown = set(options.names) - {program.name for program in PROGRAMS}
     if unknown:
         sys.exit(f"no program {', '.join(sorted(unknown))}")
