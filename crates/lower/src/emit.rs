@@ -305,8 +305,12 @@ impl Emitter<'_> {
                 body,
             } => {
                 let when = self.cond_at(when, slot)?;
+                // The value may be that of the loop around, as in the remainders of a period.
+                let around = slot[*k].clone();
                 slot[*k] = self.form_at(value, slot)?;
-                self.only_if(when, &mut |e| e.nest(body, slot))
+                self.only_if(when, &mut |e| e.nest(body, slot))?;
+                slot[*k] = around;
+                Ok(())
             }
             Nest::Versions { cond, inside, edge } => {
                 let cond = self.cond_at(cond, slot)?;
