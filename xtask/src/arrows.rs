@@ -8,6 +8,7 @@ use crate::root;
 /// Each crate, and the crates of this workspace that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
     ("affine", &[]),
+    ("systola-allocator", &[]),
     ("systola-ir", &["affine"]),
     ("systola-interp", &["affine", "systola-ir"]),
     ("systola-stencil", &["affine", "systola-ir"]),
@@ -89,6 +90,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "systola-cli",
         &[
             "affine",
+            "systola-allocator",
             "systola-ir",
             "systola-front",
             "systola-lower",
@@ -105,6 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "systola-lab",
         &[
             "affine",
+            "systola-allocator",
             "systola-ir",
             "systola-stencil",
             "systola-lower",
@@ -121,6 +124,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "systola-filetests",
         &[
             "affine",
+            "systola-allocator",
             "systola-ir",
             "systola-stencil",
             "systola-front",

@@ -2,9 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Lowering allocates and frees many small forms and sets.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use systola_allocator as _;
 
 fn main() -> ExitCode {
     systola_cli::main()

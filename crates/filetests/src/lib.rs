@@ -14,9 +14,7 @@
 //! * [`ways`]: which of the slow ways of running the gallery a mapping takes.
 //! * [`cpus`]: work on all CPUs, and the CPU time of a thread.
 
-/// The same allocator as in the binaries: the tests should be as fast.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use systola_allocator as _;
 
 pub mod brute;
 pub mod cpus;

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use systola_allocator as _;
 use systola_cli::program;
 
 mod arrays;
@@ -12,12 +13,6 @@ mod compare;
 mod measure;
 mod threads;
 mod verify;
-
-/// Lowering allocates and frees many small forms and sets. The tests have that of `filetests`,
-/// which draws their programs.
-#[cfg(not(test))]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Benchmarks and verification campaigns of Systola
 ///
