@@ -123,16 +123,19 @@ class Program:
     elements.
     """
 
-    def __init__(self, name, file, sizes, small, arguments, inputs, mapping="original", bound=1e-9):
+    def __init__(self, name, file, sizes, small, arguments, inputs, mapping="original", bound=1e-9,
+                 plain=None):
         self.name, self.file, self.sizes, self.small = name, file, sizes, small
         self.arguments, self.inputs = arguments.split(), inputs
-        self.mapping, self.bound = mapping, bound
+        self.mapping, self.bound, self.plain = mapping, bound, plain or name
 
 
 PROGRAMS = [
     Program("lu", "linear-algebra/lu_textbook", dict(N=900), dict(N=37), "N out:lu<a", dict(a=dominant)),
     Program("lu_by_steps", "linear-algebra/lu_textbook", dict(N=1100), dict(N=37), "N out:lu<a", dict(a=dominant),
             mapping="elimination"),
+    Program("lu_tiled", "linear-algebra/lu_textbook", dict(N=2000), dict(N=67), "N out:lu<a", dict(a=dominant),
+            mapping="tiled", plain="lu_by_steps"),
     Program("cholesky", "linear-algebra/cholesky_textbook", dict(N=1000), dict(N=37), "N a out:l", dict(a=symmetric)),
     Program("ldlt", "linear-algebra/ldlt", dict(N=900), dict(N=37), "N a out:d out:l", dict(a=symmetric)),
     Program("triangular_solve", "linear-algebra/triangular_solve_textbook", dict(N=9000), dict(N=37), "N l b out:x",
@@ -217,7 +220,7 @@ class Plain:
     """A function of c/, with arrays of its own."""
 
     def __init__(self, program, library, ours, sizes):
-        self.function = getattr(library, program.name)
+        self.function = getattr(library, program.plain)
         self.function.restype = None
         self.restores, self.outputs, self.values, self.kept = [], {}, [], []
         kinds = [ours.arrays[name] for name in program.inputs]
@@ -286,7 +289,7 @@ def measure(program, options, folder, sizes, rounds):
         out.write(emitted.stdout)
     stem = os.path.join(folder, f"{program.name}_{'_'.join(map(str, sizes.values()))}")
     ours.load(compile_c(text, stem + "_ours.so", ["-fwrapv"], options.cc))
-    library = compile_c(os.path.join(HERE, "c", program.name + ".c"), stem + "_plain.so", [], options.cc)
+    library = compile_c(os.path.join(HERE, "c", program.plain + ".c"), stem + "_plain.so", [], options.cc)
     for name, fill in program.inputs.items():
         fill(ours.arrays[name], sizes)
     plain = Plain(program, library, ours, sizes)

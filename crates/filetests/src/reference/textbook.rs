@@ -34,6 +34,10 @@ fn decompositions() -> Vec<Reference> {
         system: "lu_by_steps",
         ..lu.also(lu.file, SIZES)
     };
+    let right_looking = Reference {
+        system: "right_looking",
+        ..lu.also(lu.file, SIZES)
+    };
     let symmetric = |file: &'static str, system: &'static str| Reference {
         file,
         system,
@@ -48,6 +52,7 @@ fn decompositions() -> Vec<Reference> {
     vec![
         lu,
         by_steps,
+        right_looking,
         Reference {
             outputs: |_, arrays| {
                 let (d, l) = symmetric_factors(arrays.floats("a"));
