@@ -127,7 +127,7 @@ fn compare(list: &[Runner], seeds: u64) -> BTreeMap<String, u64> {
 fn programs_are_right_on_every_target() {
     let mut list = runners(&[]).expect("runners");
     list.retain(|runner| !matches!(runner, Runner::On(Device::OpenCl(_))));
-    let cases = compare(&list, cases(60));
+    let cases = compare(&list, cases(40));
     for runner in &list {
         let seen = cases.get(&runner.to_string()).copied().unwrap_or(0);
         assert!(seen >= 30, "{seen} cases on {runner}");
