@@ -464,13 +464,16 @@ impl Keeper<'_> {
         }
         if index.len() != storage.axes.len() {
             let (have, want) = (index.len(), storage.axes.len());
-            return Err(refused(
+            let error = Diagnostic::new(
+                &codes::BAD_STORE,
                 span,
                 format!(
-                    "{have} indices for `{}`, which has {want} axes",
+                    "`{}` has {want} axes, and {have} of them are given",
                     storage.name
                 ),
-            ));
+            );
+            let error = error.help("give an index for each axis, or name another array");
+            return Err(Failure::Refused(vec![error]));
         }
         Ok(())
     }
@@ -505,7 +508,7 @@ impl Keeper<'_> {
         points.insert(0, lost.taker.1.clone());
         points.insert(0, lost.made.clone());
         let mut error = Diagnostic::new(&legality::OVERWRITTEN, span, message).help(
-            "keep more values apart, or leave `store` out: the compiler chooses a place then",
+            "keep more values apart; `store` with nothing behind the name lets the compiler choose a place",
         );
         let points: Option<Vec<MappedPoint>> = points
             .iter()

@@ -113,7 +113,7 @@ fn directives_choose_places() {
     );
     assert_eq!(
         refused("store S in lu[i];"),
-        "E0423: 1 indices for `lu`, which has 2 axes"
+        "E0423: `lu` has 2 axes, and 1 of them are given"
     );
     assert_eq!(
         refused("store S in lu[i + 1, j];"),

@@ -38,7 +38,7 @@ read: the write must come after the read, in a later step of the same block or i
     store U modulo (2, 0);     // U(t, x) reads U(t - 3, x)
 
 The counterexample shows the value that is overwritten, the one that takes its place, and the point
-that reads it too late. Keep more values apart, or leave `store` out: the compiler then chooses.";
+that reads it too late. Keep more values apart; `store U;` lets the compiler choose a place.";
     TRUST_IS_WRONG = "E0506", "`trust` where a test is needed",
 "`trust` says that no PE needs to test whether its point is in the domain. Here a PE outside it
 would read or write memory. Use `auto`, which keeps exactly the tests that are needed.";
