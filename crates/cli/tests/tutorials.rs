@@ -1,5 +1,6 @@
 //! The tutorials, typed as they stand: a page is run in a folder of its own, with the gallery and
-//! the stencils of the repository beside it. What the fences of a page mean:
+//! the stencils of the repository beside it. The pictures that a page shows are those that its
+//! commands draw; `SYSTOLA_BLESS=1` writes them. What the fences of a page mean:
 //!
 //! - `ure NAME`: the reader writes this file;
 //! - `sh`: each command of `systola` succeeds; `sh fails`: it is refused, with status 1 or 2;
@@ -158,7 +159,24 @@ fn follow(page: &str) -> usize {
             _ => output.clear(),
         }
     }
+    hold_pictures(page, &text, &folder);
     run
+}
+
+/// Are the pictures of a page what its commands draw?
+fn hold_pictures(page: &str, text: &str, folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if !text.contains(&format!("](img/{name})")) {
+            continue;
+        }
+        let (drawn, shown) = (folder.join(&name), root().join("docs/img").join(&name));
+        if std::env::var_os("SYSTOLA_BLESS").is_some() {
+            copy(&drawn, &shown);
+        }
+        let same = fs::read(&shown).is_ok_and(|shown| shown == fs::read(&drawn).unwrap());
+        assert!(same, "docs/{page}: img/{name}: SYSTOLA_BLESS=1 draws it");
+    }
 }
 
 #[test]
@@ -184,6 +202,11 @@ fn a_reader_from_systolic_arrays_can_follow() {
 #[test]
 fn a_reader_with_an_application_can_follow() {
     assert!(follow("tutorial-application.md") >= 8);
+}
+
+#[test]
+fn a_page_about_concepts_is_true() {
+    assert!(follow("concepts.md") >= 5);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The picture that the literature draws of an array: the index space with its dependences, the
-//! PEs with their links, and the slots (PE, step) with the values they hold.
+//! PEs with their links, and the slots (PE, step) with the values they hold. Where values go through
+//! memory, their places and how long each is taken.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +9,7 @@ use systola_ir::diag::coordinates;
 use crate::svg::{Anchor, N_COLOURS, Position, Svg, text_area};
 
 mod index_space;
+pub mod memory;
 mod pe_grid;
 mod pe_row;
 mod snapshots;
@@ -28,6 +30,21 @@ pub struct Scene {
     pub links: Vec<Link>,
     /// A value whose path is outlined: the stream and the value's label.
     pub followed: Option<(usize, String)>,
+    /// What is kept in memory, if values go from point to point through it.
+    pub memory: Option<memory::Memory>,
+}
+
+/// A part of the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Panel {
+    IndexSpace,
+    Array,
+    Slots,
+    Memory,
+}
+
+impl Panel {
+    pub const ALL: [Panel; 4] = [Panel::IndexSpace, Panel::Array, Panel::Slots, Panel::Memory];
 }
 
 /// A cell of the PEs, or an input that PEs read themselves.
@@ -89,15 +106,17 @@ const WIDTH: f64 = 900.0;
 /// The white space between panels.
 const BETWEEN: f64 = 44.0;
 
-/// Draws the scene; the second result lists the omitted parts.
-pub fn draw(scene: &Scene) -> (String, Vec<String>) {
+/// Draws panels of the scene; the second result lists the omitted parts.
+pub fn draw(scene: &Scene, panels: &[Panel]) -> (String, Vec<String>) {
+    let wanted = |panel: Panel| panels.contains(&panel);
     let mut svg = Svg::new();
     let mut omitted = Vec::new();
     let y = svg.paragraph("title", (0.0, 0.0), WIDTH, &scene.title);
     let y = svg.paragraph("faint", (0.0, y + 20.0), WIDTH, &scene.subtitle);
     let index_space = index_space(scene);
     // The panel of the index space names it otherwise.
-    let y = if index_space.is_err() && !scene.mapping.is_empty() {
+    let names_it = wanted(Panel::IndexSpace) && index_space.is_ok();
+    let y = if !names_it && !scene.mapping.is_empty() {
         svg.paragraph("faint", (0.0, y + 18.0), WIDTH, &scene.mapping.join(",  "))
     } else {
         y
@@ -118,46 +137,39 @@ pub fn draw(scene: &Scene) -> (String, Vec<String>) {
         );
     }
     let (mut left, mut below) = (0.0, top);
-    match index_space {
-        Ok(panel) => {
-            let area = svg.place(panel, (0.0, top));
-            left = area.right + BETWEEN;
-            below = area.bottom;
+    if wanted(Panel::IndexSpace) {
+        match index_space {
+            Ok(panel) => {
+                let area = svg.place(panel, (0.0, top));
+                left = area.right + BETWEEN;
+                below = area.bottom + BETWEEN;
+            }
+            Err(why) => omitted.push(format!("the index space: {why}")),
         }
-        Err(why) => omitted.push(format!("the index space: {why}")),
     }
-    let (array, in_time) = if layout.is_grid() {
-        let drawn = layout.drawn_of_grid();
-        if drawn < layout.pes.len() {
-            omitted.push(format!(
-                "{} of {} PEs",
-                layout.pes.len() - drawn,
-                layout.pes.len()
-            ));
-        }
-        (
-            pe_grid::panel(scene, &layout),
-            snapshots::panel(scene, &layout),
-        )
-    } else {
-        let n = layout.pes.len();
-        if n > MAX_PES {
-            omitted.push(format!(
-                "{} of {n} PEs in the diagram of slots",
-                n - MAX_PES
-            ));
-        }
-        (
-            pe_row::panel(scene, &layout),
-            space_time::panel(scene, &layout),
-        )
-    };
-    let area = svg.place(array, (left, top));
-    svg.place(in_time, (0.0, below.max(area.bottom) + BETWEEN));
-    if layout.steps.len() > MAX_STEPS {
-        let n = layout.steps.len();
-        omitted.push(format!("{} of {n} steps", n - MAX_STEPS));
+    if wanted(Panel::Array) {
+        let array = match layout.is_grid() {
+            true => pe_grid::panel(scene, &layout),
+            false => pe_row::panel(scene, &layout),
+        };
+        let area = svg.place(array, (left, top));
+        below = below.max(area.bottom + BETWEEN);
     }
+    if let Some(memory) = &scene.memory
+        && wanted(Panel::Memory)
+    {
+        let (panel, not_drawn) = memory::panel(scene, memory);
+        below = svg.place(panel, (0.0, below)).bottom + BETWEEN;
+        omitted.extend(not_drawn);
+    }
+    if wanted(Panel::Slots) {
+        let slots = match layout.is_grid() {
+            true => snapshots::panel(scene, &layout),
+            false => space_time::panel(scene, &layout),
+        };
+        svg.place(slots, (0.0, below));
+    }
+    omitted.extend(layout.omitted(panels));
     (svg.finish(&scene.title), omitted)
 }
 
@@ -233,6 +245,27 @@ impl Layout {
     /// The number of PEs of the layer and the corner of a grid that are drawn.
     fn drawn_of_grid(&self) -> usize {
         pe_grid::Plane::new(self).map_or(0, |plane| plane.drawn.len())
+    }
+
+    /// What panels leave out of large arrays.
+    fn omitted(&self, panels: &[Panel]) -> Vec<String> {
+        let mut omitted = Vec::new();
+        let drawn = |panel: Panel| panels.contains(&panel);
+        let n = self.pes.len();
+        if self.is_grid() {
+            let left_out = n - self.drawn_of_grid();
+            if left_out > 0 && (drawn(Panel::Array) || drawn(Panel::Slots)) {
+                omitted.push(format!("{left_out} of {n} PEs"));
+            }
+        } else if n > MAX_PES && drawn(Panel::Slots) {
+            let left_out = n - MAX_PES;
+            omitted.push(format!("{left_out} of {n} PEs in the diagram of slots"));
+        }
+        let n = self.steps.len();
+        if n > MAX_STEPS && drawn(Panel::Slots) {
+            omitted.push(format!("{} of {n} steps", n - MAX_STEPS));
+        }
+        omitted
     }
 
     /// Do two or more place coordinates vary?

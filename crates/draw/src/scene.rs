@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use systola_ir::array::{Array, Cell, Realisation, Role};
 use systola_ir::diag::{MappedPoint, coordinates};
 use systola_ir::form::{Form, Poly};
-use systola_ir::id::{InputId, VarId};
+use systola_ir::id::{DimId, InputId, VarId};
 use systola_ir::system::Expr;
 use systola_ir::system::visit::walk;
 use systola_lower::report::Report;
 
 use crate::picture::{Hop, Link, Scene, Slot, Stream};
+
+mod memory;
 
 /// Builds the scene of an array from its slots.
 pub fn scene(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoint]) -> Scene {
@@ -34,6 +36,7 @@ pub fn scene(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoi
         hops: Vec::new(),
         links: Vec::new(),
         followed: None,
+        memory: array.keeps_values().then(|| builder.memory(slots)),
     };
     builder.add_links(&mut scene);
     mark_broadcasts(&mut scene, array.cells.len());
@@ -75,6 +78,10 @@ fn reorder_streams(scene: &mut Scene, order: &[(bool, usize)]) {
     if let Some((n, _)) = &mut scene.followed {
         *n = new[*n];
     }
+    let lives = scene.memory.iter_mut().flat_map(|memory| &mut memory.lives);
+    for life in lives {
+        life.stream = new[life.stream];
+    }
 }
 
 fn subtitle(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoint]) -> String {
@@ -86,9 +93,9 @@ fn subtitle(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoin
         .collect();
     let mut facts = match &report.counts {
         Some(c) => format!(
-            "{} PEs, {} steps, utilisation {:.1} %",
-            c.pes,
-            c.steps,
+            "{}, {}, utilisation {:.1} %",
+            number(c.pes, "PE"),
+            number(c.steps, "step"),
             100.0 * c.utilisation
         ),
         None => {
@@ -232,6 +239,10 @@ impl Builder<'_> {
         cond.eval(self.params, point).unwrap_or(false)
     }
 
+    fn eval(&self, index: &[Form], z: &[i128]) -> Option<Vec<i128>> {
+        index.iter().map(|f| f.eval(self.params, z).ok()).collect()
+    }
+
     fn slot(&self, mapped: &MappedPoint) -> Slot {
         let z = &mapped.point;
         let owned = self.holds(&self.array.owned(), z);
@@ -278,45 +289,76 @@ impl Builder<'_> {
         slot
     }
 
-    /// The elements that an expression reads at a point: only chosen branches count.
+    /// The elements of inputs that an expression reads at a point.
     fn reads(&self, expr: &Expr, z: &[i128], found: &mut Vec<(InputId, Vec<i128>)>) {
-        match expr {
-            Expr::Input { input, index, .. } => {
-                let index = index.iter().map(|f| f.eval(self.params, z));
-                if let Ok(index) = index.collect() {
-                    found.push((*input, index));
-                }
+        self.visit_reads(expr, &mut z.to_vec(), &mut |read, at| {
+            if let Expr::Input { input, index, .. } = read
+                && let Some(index) = self.eval(index, at)
+            {
+                found.push((*input, index));
             }
+        });
+    }
+
+    /// Visits what an expression reads at a point, the inputs and the variables of other points, and
+    /// at which iterators of points and sums: only chosen branches count, and all terms of sums.
+    fn visit_reads(&self, expr: &Expr, z: &mut Vec<i128>, visit: &mut dyn FnMut(&Expr, &[i128])) {
+        match expr {
+            Expr::Input { .. } | Expr::Var { .. } => visit(expr, z),
             Expr::Guard {
                 cond,
                 then,
                 otherwise,
             } => {
                 if self.holds(cond, z) {
-                    self.reads(then, z, found);
+                    self.visit_reads(then, z, visit);
                 } else if let Some(otherwise) = otherwise {
-                    self.reads(otherwise, z, found);
+                    self.visit_reads(otherwise, z, visit);
                 }
             }
+            Expr::Reduce { dims, body, .. } => self.visit_terms(dims, body, z, visit),
             other => {
                 for child in systola_ir::system::visit::children(other) {
-                    self.reads(child, z, found);
+                    self.visit_reads(child, z, visit);
                 }
             }
         }
     }
 
+    /// The same for all terms of a sum over some iterators.
+    fn visit_terms(
+        &self,
+        dims: &[DimId],
+        body: &Expr,
+        z: &mut Vec<i128>,
+        visit: &mut dyn FnMut(&Expr, &[i128]),
+    ) {
+        let [first, rest @ ..] = dims else {
+            return self.visit_reads(body, z, visit);
+        };
+        let bound = first.index().checked_sub(self.array.dims.len());
+        let range = bound.and_then(|n| self.array.bound.get(n)?.range.as_ref());
+        let Some((lo, hi)) = range else { return };
+        let ends = (lo.eval(self.params, z), hi.eval(self.params, z));
+        let (Ok(lo), Ok(hi)) = ends else { return };
+        let n = z.len();
+        z.resize(n.max(first.index() + 1), 0);
+        for value in lo..hi {
+            z[first.index()] = value;
+            self.visit_terms(rest, body, z, visit);
+        }
+        z.truncate(n);
+    }
+
     /// The label of the value of this cell: the input element that it carries, the output element
     /// that it contributes to, or the variable at the point.
     fn value_label(&self, n: usize, cell: &Cell, z: &[i128]) -> String {
-        let eval = |index: &[Form]| -> Option<Vec<i128>> {
-            index.iter().map(|f| f.eval(self.params, z).ok()).collect()
-        };
         let plain = || format!("{} {}", cell.name, list(z));
         match (&cell.role, &cell.body) {
             (Role::Propagation { input, index, .. }, _) | (_, Expr::Input { input, index, .. }) => {
                 let name = &self.array.inputs[input.index()].name;
-                eval(index).map_or_else(plain, |index| element(name, &index))
+                self.eval(index, z)
+                    .map_or_else(plain, |index| element(name, &index))
             }
             (Role::Accumulation { along, .. } | Role::Carry { along }, _) => {
                 let along: Vec<Vec<Poly>> = along
@@ -498,6 +540,12 @@ fn element(name: &str, index: &[i128]) -> String {
         [one] if *one >= 0 => format!("{name}{one}"),
         many => format!("{name}[{}]", list(many)),
     }
+}
+
+/// `1 PE`, `4 PEs`
+fn number(n: i128, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
 }
 
 fn list(values: &[i128]) -> String {

@@ -416,7 +416,10 @@ fn style_sheet() -> String {
          .flow { opacity: 0.75; }\n\
          .mark { fill-opacity: 0.85; }\n\
          .ring { fill: none; stroke: #333333; stroke-width: 1.3; }\n\
-         .hot { stroke-width: 2.6; }\n",
+         .life { fill-opacity: 0.2; stroke-width: 1; }\n\
+         .hot { stroke-width: 2.6; }\n\
+         .rest { fill-opacity: 0.05; stroke-dasharray: 3 2; }\n\
+         .cut { stroke: #c9c9c9; stroke-width: 1; }\n",
     );
     let colours = |css: &mut String, palette: &[&str; N_COLOURS]| {
         for (n, colour) in palette.iter().enumerate() {
@@ -437,7 +440,8 @@ fn style_sheet() -> String {
          .pe { fill: #24262b; stroke: #d0d0d0; }\n\
          .busy { fill: #24262b; stroke: #6d7078; }\n\
          .idle { stroke: #3c3f46; }\n\
-         .reg { fill: #16181c; }\n",
+         .reg { fill: #16181c; }\n\
+         .cut { stroke: #4a4d55; }\n",
     );
     colours(&mut css, &DARK);
     css.push_str("}\n");

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
 use systola::CpuOptions;
-use systola_draw::picture;
+use systola_draw::picture::{self, Panel};
 use systola_draw::scene::scene;
 use systola_driver::check_mapping;
 use systola_explore::platform::Platform;
@@ -15,6 +16,7 @@ use systola_ir::system::System;
 
 use crate::choose::{Prefer, Say, Wanted, platform_of, select};
 use crate::files;
+use crate::named::named;
 use crate::runtime;
 use crate::source::{
     Failure, Outcome, Parameters, Sizes, Small, Source, Status, given_sizes, parse_size,
@@ -25,9 +27,11 @@ const EXAMPLES: &str = "\
 Examples:
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
   systola show gallery/linear-algebra/matmul.ure --set N=3 -o matmul.svg
+  systola show gallery/linear-algebra/lu_textbook.ure --map elimination --panel memory -o lu.svg
 
 The picture has three panels: the index space with its dependences (for two dimensions), the PEs
-with their registers and links, and the slots (PE, step) with the values they hold.";
+with their registers and links, and the slots (PE, step) with the values they hold. If values go
+through memory, a fourth one has the places in memory with the lives of the values in them.";
 
 /// Draw the array of a mapping as SVG
 #[derive(Debug, clap::Args)]
@@ -48,9 +52,33 @@ pub struct Args {
     /// Fix a parameter, for instance C=6; small sizes are chosen for the others
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
+    /// Draw this panel only; may be repeated
+    #[arg(long = "panel", value_name = "PANEL", value_parser = panels())]
+    panels: Vec<Panel>,
     /// The output file
     #[arg(short, long, value_name = "FILE", default_value = "array.svg")]
     output: PathBuf,
+}
+
+fn panels() -> impl TypedValueParser<Value = Panel> {
+    named([
+        (
+            "index-space",
+            "The points, and their dependences",
+            Panel::IndexSpace,
+        ),
+        (
+            "array",
+            "The PEs with their registers and links",
+            Panel::Array,
+        ),
+        ("slots", "What each PE holds at each step", Panel::Slots),
+        (
+            "memory",
+            "The places in memory, and the lives of values in them",
+            Panel::Memory,
+        ),
+    ])
 }
 
 /// The maximum number of points of a picture.
@@ -75,7 +103,11 @@ pub fn run(args: &Args) -> Outcome {
         Ok(platform_of(&options.machine(), &options))
     };
     let mapping = select(&source, &wanted, platform)?.1.mapping;
-    let picture = picture_of(&source, &mapping, &sizes)?;
+    let panels = match args.panels.as_slice() {
+        [] => &Panel::ALL,
+        chosen => chosen,
+    };
+    let picture = picture_of(&source, &mapping, &sizes, panels)?;
     files::write(&args.output, picture.svg.as_bytes())?;
     term::print(format!(
         "{} of {} drawn to {}{}\n",
@@ -98,7 +130,12 @@ struct Picture {
 }
 
 /// The picture of a mapping, at small sizes where none are given.
-fn picture_of(source: &Source, mapping: &Mapping, given: &Sizes) -> Result<Picture, Failure> {
+fn picture_of(
+    source: &Source,
+    mapping: &Mapping,
+    given: &Sizes,
+    panels: &[Panel],
+) -> Result<Picture, Failure> {
     let system = source.system(Some(&mapping.system))?;
     let parameters = Parameters::from(system);
     let values = small_sizes(system, given)?;
@@ -115,7 +152,11 @@ fn picture_of(source: &Source, mapping: &Mapping, given: &Sizes) -> Result<Pictu
     }
     let slots = slots(&checked.array, &values).map_err(|d| source.fail(&[d]))?;
     let scene = scene(&checked.array, &checked.report, &values, &slots);
-    let (svg, omitted) = picture::draw(&scene);
+    if scene.memory.is_none() && panels == [Panel::Memory] {
+        let message = format!("{} keeps no values in memory", mapping.name);
+        return Err(Failure::new(message).help("choose another panel, or write `store` into it"));
+    }
+    let (svg, omitted) = picture::draw(&scene, panels);
     let sizes = if values.is_empty() {
         String::new()
     } else {
@@ -180,6 +221,8 @@ pub fn slots(array: &Array, params: &[i128]) -> Result<Vec<MappedPoint>, systola
 mod tests {
     use std::path::Path;
 
+    use systola_draw::picture::Scene;
+    use systola_draw::picture::memory::Life;
     use systola_draw::svg::{Anchor, Area, text_area};
 
     use super::*;
@@ -305,6 +348,94 @@ mod tests {
         assert_eq!(faults("<svg viewBox=\"0 0 1 1\">").len(), 1);
     }
 
+    const LU: &str = "
+system lu(N) where N >= 1 {
+  input a[N, N]: f64;
+  var S(k in 0..N, i in k..N, j in k..N): f64
+      = select(k == 0, a[i, j], S(k - 1, i, j) - L(k - 1, i) * U(k - 1, j));
+  var U(k in 0..N, j in k..N): f64 = S(k, k, j);
+  var L(k in 0..N, i in k + 1..N): f64 = S(k, i, k) / U(k, k);
+  output lu[N, N]: f64 = U at [k, j], L at [i, k];
+}
+mapping m of lu {
+  space (k, i, j); align U (k, j) -> (k, k, j); align L (k, i) -> (k, i, k);
+  DIRECTIVE
+  time = (k, i, j);
+}";
+
+    const CHAIN: &str = "
+system chain(N) where N >= 1 {
+  input p[N + 1]: i64;
+  var C(i in 0..N, j in 0..N): i64 on i <= j = select(i == j, 0,
+      reduce(min, k in i..j, C(i, k) + C(k + 1, j) + p[i] * p[k + 1] * p[j + 1]));
+  output c[]: i64 = C at [] when i == 0 && j == N - 1;
+}
+mapping m of chain {
+  space (d, i); align C (i, j) -> (j - i, i);
+  launch = d; lane = i; time = 0;
+}";
+
+    /// The scene of the mapping of a text.
+    fn scene_of(text: &str, n: i128) -> Scene {
+        let module = systola_driver::load(text).expect(text);
+        let sizes = Sizes::from([("N".to_string(), n)]);
+        let checked = check_mapping(&module, &module.mappings[0], &sizes).expect(text);
+        let slots = slots(&checked.array, &[n]).expect("slots");
+        scene(&checked.array, &checked.report, &[n], &slots)
+    }
+
+    #[test]
+    fn lives_of_one_place_do_not_overlap() {
+        let in_pieces = LU.replace("DIRECTIVE", "store S modulo (2, 0, 0);");
+        let lu = LU.replace("DIRECTIVE", "");
+        for (text, storages, values, places, reads) in [
+            (&lu, 1, 30, 16, 3 * 14 + 6),
+            (&in_pieces, 2, 30, 29, 3 * 14 + 6),
+            // Two reads for each way to split each interval.
+            (&CHAIN.to_string(), 1, 10, 10, 2 * 10),
+        ] {
+            let memory = scene_of(text, 4).memory.expect("values in memory");
+            assert_eq!(memory.storages.len(), storages, "{text}");
+            assert_eq!(memory.lives.len(), values, "{text}");
+            let n_places: usize = memory.storages.iter().map(|s| s.n_places).sum();
+            assert_eq!(n_places, places, "{text}");
+            let n_reads: usize = memory.lives.iter().map(|life| life.reads.len()).sum();
+            assert_eq!(n_reads, reads, "{text}");
+            for (n, life) in memory.lives.iter().enumerate() {
+                for read in &life.reads {
+                    assert!(read.time > life.written, "{life:?}");
+                }
+                let place = |other: &Life| (other.storage, other.element.clone());
+                let mut later = memory.lives[n + 1..].iter();
+                let Some(next) = later.find(|next| place(next) == place(life)) else {
+                    continue;
+                };
+                let last = life.reads.last().map(|read| &read.time);
+                assert!(last.is_none_or(|last| *last <= next.written), "{life:?}");
+                assert!(life.written < next.written && !life.is_result, "{life:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pictures_of_memory_are_readable() {
+        let in_pieces = LU.replace("DIRECTIVE", "store S modulo (2, 0, 0);");
+        for text in [&LU.replace("DIRECTIVE", ""), &in_pieces, CHAIN] {
+            for n in [1, 2, 4, 9] {
+                let scene = scene_of(text, n);
+                let (svg, _) = picture::draw(&scene, &Panel::ALL);
+                assert_eq!(faults(&svg), Vec::<String>::new(), "N = {n}, {text}");
+                let (svg, omitted) = picture::draw(&scene, &[Panel::Memory]);
+                assert!(svg.contains("class=\"life") && !svg.contains("class=\"busy"));
+                // What is left out is told.
+                let lives = scene.memory.expect("values in memory").lives.len();
+                let bars = svg.matches("<rect class=\"life").count();
+                let rests = svg.matches("<rect class=\"life rest").count();
+                assert_eq!(bars - rests == lives, omitted.is_empty(), "N = {n}, {text}");
+            }
+        }
+    }
+
     fn sources(folder: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).expect("a folder");
         let mut paths: Vec<PathBuf> = entries
@@ -328,7 +459,7 @@ mod tests {
             let source = Source::load(path).expect("a program of the gallery");
             for mapping in &source.module.mappings {
                 let name = format!("{} {}", path.display(), mapping.name);
-                let picture = match picture_of(&source, mapping, &Sizes::new()) {
+                let picture = match picture_of(&source, mapping, &Sizes::new(), &Panel::ALL) {
                     Ok(picture) => picture,
                     Err(why) => {
                         wrong += &format!("{name}: {why:?}\n");

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use systola_draw::picture::{self, Scene};
+use systola_draw::picture::{self, Panel, Scene};
 use systola_draw::scene::scene;
 use systola_driver::{Checked, check_mapping};
 use systola_interp::array::run_array;
@@ -195,7 +195,7 @@ impl Tour {
     fn picture(&self, scene: &Scene, args: &Args) -> Result<(), Failure> {
         let guide = &self.guide;
         guide.chapter("7", "The picture");
-        let (svg, _) = picture::draw(scene);
+        let (svg, _) = picture::draw(scene, &Panel::ALL);
         let folder = folder(args)?;
         let picture = write(&folder, "systola-tour.svg", &svg)?;
         let program = write(&folder, "systola-tour.ure", TOUR)?;
