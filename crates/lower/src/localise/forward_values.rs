@@ -31,7 +31,7 @@ struct Travel {
 
 impl Pass {
     /// Forwards a variable along e. References at a constant distance stay as they are: at small sizes
-    /// all of them may be. What is left at changing distances is refused when the array is built.
+    /// all of them may be. What is left at changing distances goes through memory.
     pub(super) fn forward_value(
         &mut self,
         var: VarId,
