@@ -342,6 +342,10 @@ impl MappingBuilder {
         self.push(DirectiveKind::Flags)
     }
 
+    pub fn look_back(&mut self) -> &mut Self {
+        self.push(DirectiveKind::LookBack)
+    }
+
     /// `func X(device);`
     pub fn func(&mut self, name: impl AsName, residence: Residence) -> Func<'_> {
         let name = name.as_name();

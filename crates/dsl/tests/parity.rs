@@ -85,6 +85,10 @@ fn conv1d_written_out_with_table_1() {
         .read("w")
         .sum_along("Z", [up(&q), down("p")]);
     all.sum_tree("Z").broadcast("X");
+    all.space(["q", "c"]).align("X", ["c", "q"], (&q, 2 * &c));
+    all.store("X")
+        .store_in("Z", "z", [&c])
+        .store_modulo("Z", (0, 2));
     let stages = [SumStage::along([up("bx")]), SumStage::tree(["r", "xx"])];
     all.sum("Z", stages);
     all.transfer("w", Store::Shared)
@@ -94,7 +98,8 @@ fn conv1d_written_out_with_table_1() {
         .by(Engine::CpAsync);
     all.unroll("q").unroll_by("q", 4).trust().auto();
     all.reverse([("c", name("lane") - name("time")), ("q", name("time"))])
-        .flags();
+        .flags()
+        .look_back();
 
     let mut module = ModuleBuilder::new();
     module.system(s).mapping(sbm).mapping(paper).mapping(all);
@@ -124,11 +129,13 @@ fn conv1d_written_out_with_table_1() {
            launch = 0; block_step = q; time = (-c + q, 2*q);
            forward x along (-1, 1); read w; sum Z along (q, -p);
            sum Z tree; broadcast X;
+           space (q, c); align X (c, q) -> (q, 2*c);
+           store X; store Z in z[c]; store Z modulo (0, 2);
            sum Z along bx then tree (r, xx);
            transfer w to shared at bx stages 2 layout pad 1 by cp_async;
            unroll q; unroll q by 4; trust; auto;
            reverse (c = lane - time, q = time);
-           flags;
+           flags; look_back;
          }",
     );
 }

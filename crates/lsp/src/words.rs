@@ -834,12 +834,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_level_boundary_and_type_has_help() {
+    fn levels_directives_boundaries_and_types_have_help() {
         let levels = PlaceLevel::ALL.iter().map(|l| l.name());
         let levels = levels.chain(TimeLevel::ALL.iter().map(|l| l.name()));
         for level in levels {
             let word = find(level, &[Mapping]).unwrap_or_else(|| panic!("{level}"));
             assert!(word.example.starts_with(&format!("{level} = ")), "{level}");
+        }
+        for directive in ["space", "align", "store", "forward", "sum", "look_back"] {
+            let word = find(directive, &[Mapping]).unwrap_or_else(|| panic!("{directive}"));
+            assert!(word.example.starts_with(directive), "{directive}");
         }
         for boundary in Boundary::WORDS {
             assert!(at(Boundary).any(|w| w.word == *boundary), "{boundary}");

@@ -100,6 +100,15 @@ fn completion_offers_what_can_stand_there() {
         &["along", "tree"],
         &["Z"],
     );
+    check(&mut client, in_tiled, "  sto", &["store"], &["Z"]);
+    check(&mut client, in_tiled, "  store ", &["Z"], &["x"]);
+    check(
+        &mut client,
+        in_tiled,
+        "  store Z ",
+        &["in", "modulo"],
+        &["Z"],
+    );
     check(
         &mut client,
         in_tiled,
