@@ -36,6 +36,7 @@ use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 pub use systola_ir::target::{Copies, Machine, Simd, Target, Threads, Unsized};
 use systola_ir::{Diagnostic, Span};
+pub use systola_lower::loops::loops;
 use systola_lower::passes::lanes_through_memory::LINK_BYTES;
 use systola_lower::passes::spill;
 use systola_lower::pipeline::{analyse, compile};

@@ -12,12 +12,13 @@
 //! * [`sums`]: lanes along a sum or a recurrence;
 //! * [`orders`]: loops in a legal order, for systems that no other family fits;
 //! * [`mod@pieces`]: an order for each part of the index space, where there is none for all of it;
+//! * loops in the order of a proof, where variables have iterators of their own;
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use systola_driver::Fix;
+use systola_driver::{Fix, loops};
 use systola_ir::mapping::Mapping;
 use systola_rt::Deadline;
 
@@ -101,7 +102,7 @@ pub fn candidates_counted(problem: &Problem<'_>) -> Vec<Candidate> {
 }
 
 /// The families of candidates, which are numbered in each.
-const FAMILIES: [&str; 10] = [
+const FAMILIES: [&str; 11] = [
     "tile",
     "fold",
     "scan",
@@ -111,11 +112,16 @@ const FAMILIES: [&str; 10] = [
     "order",
     "piece",
     "design",
+    LOOPS,
     LINEAR_ARRAY,
 ];
 
 /// The family of [`linear_arrays`], which are for looking at.
 pub const LINEAR_ARRAY: &str = "array";
+
+/// The family of systems whose variables have iterators of their own: the loops in which their
+/// values are shown to be computable.
+const LOOPS: &str = "loops";
 
 /// The designs of the literature that are compared for a picture.
 const COMPARED_ARRAYS: usize = 2000;
@@ -129,6 +135,14 @@ pub fn is_name_of_a_candidate(name: &str) -> bool {
 
 /// The same, limited to candidates that are found until the deadline.
 pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candidate> {
+    if !problem.system.has_one_space() {
+        let mapping = loops(problem.system, &format!("{LOOPS}1"));
+        let candidate = mapping.map(|mapping| Candidate {
+            mapping,
+            choices: vec![("loops", "in order".to_string())],
+        });
+        return candidate.into_iter().collect();
+    }
     let Some(axes) = axes_of(problem) else {
         return Vec::new();
     };

@@ -15,7 +15,7 @@ use systola_ir::sets::SetError;
 use systola_ir::span::Span;
 use systola_ir::system::System;
 
-mod affine_order;
+pub(crate) mod affine_order;
 mod defined;
 mod domain;
 mod expansion;

@@ -21,6 +21,7 @@ pub mod keep;
 pub mod legality;
 pub mod link;
 pub mod localise;
+pub mod loops;
 pub mod lower_kernel;
 pub mod names;
 pub mod nest;

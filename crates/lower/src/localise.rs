@@ -91,9 +91,10 @@ pub fn localise(
     let serialised = serialised(system, mapping, lanes);
     let through_memory = match &serialised {
         Ok(localised) => stores || !is_uniform(&localised.system),
-        Err(errors) => errors
-            .iter()
-            .all(|e| e.code == &limits::WINDOW_NOT_CONSTANT),
+        Err(errors) => {
+            let mut errors = errors.iter();
+            stores || errors.all(|e| e.code == &limits::WINDOW_NOT_CONSTANT)
+        }
     };
     if !through_memory || mapping.is_none() {
         return serialised;

@@ -9,6 +9,7 @@ use systola_ir::mapping::{Mapping, TimeLevel};
 use systola_ir::system::{Axis, System};
 use systola_ir::{Diagnostic, DimId, StorageId};
 use systola_lower::check_system::check_system;
+use systola_lower::loops::loops;
 use systola_lower::pipeline::analyse;
 
 use crate::random::{Draw, alignments, cases, text};
@@ -222,6 +223,33 @@ fn verdicts_about_places_are_those_of_runs() {
         right >= least && wrong >= least,
         "{right} right, {wrong} wrong"
     );
+}
+
+/// A system whose values have an order runs in loops, without a mapping by hand.
+#[test]
+fn systems_run_in_loops() {
+    let mut runs = 0;
+    for seed in 0..cases(300) {
+        let (text, _) = text(&mut Draw(seed));
+        let (system, _) = parts(&text);
+        if !check_system(&system, None).is_empty() {
+            continue;
+        }
+        let Some(mapping) = loops(&system, "loops") else {
+            continue;
+        };
+        let at = format!("seed {seed}\n{system}\n{mapping}");
+        let analysed = analyse(&system, &mapping, &[None]);
+        let analysed = analysed.unwrap_or_else(|e| panic!("{e:?}, {at}"));
+        for n in [1, 2, 5] {
+            let want = run_system(&system, &[n], &Arrays::new());
+            let found = run_array(&analysed.array, &[n], &Arrays::new());
+            assert_eq!(found, want, "N = {n}, {at}");
+        }
+        runs += 1;
+    }
+    println!("{runs} systems run in loops");
+    assert!(runs >= cases(300) / 20, "{runs}");
 }
 
 /// Corrupts what an array says of memory; each must fail or give another result.

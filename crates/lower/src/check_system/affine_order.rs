@@ -18,6 +18,7 @@ use systola_ir::diag::Diagnostic;
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::id::VarId;
 use systola_ir::sets::SetError;
+use systola_ir::system::System;
 
 use super::view::{Frame, Read, Sink, Source, View};
 use super::witness::tuple;
@@ -84,10 +85,35 @@ fn edges(view: &View) -> Vec<Edge<'_>> {
 
 /// An iterator of a variable, or its negation, and an offset.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Level {
-    dim: usize,
-    down: bool,
-    offset: Poly,
+pub(crate) struct Level {
+    pub dim: usize,
+    pub down: bool,
+    pub offset: Poly,
+}
+
+/// A coordinate of the time of a variable.
+#[derive(Clone)]
+pub(crate) enum Coordinate {
+    /// The variables that it reads on this level, and that do not read it, have smaller numbers.
+    Phase(usize),
+    Level(Level),
+}
+
+/// For each variable, a time in lexicographic order at which all that it reads is known; phases and
+/// levels alternate.
+pub(crate) fn times(system: &System) -> Result<Option<Vec<Vec<Coordinate>>>, SetError> {
+    let view = &View::new(system.clone())?;
+    let edges = edges(view);
+    let mut search = Search {
+        view,
+        edges: &edges,
+        known: HashMap::new(),
+    };
+    let n_vars = view.system.vars.len();
+    let mut times = vec![Vec::new(); n_vars];
+    let vars: Vec<VarId> = (0..n_vars).map(VarId::from).collect();
+    let all = (0..edges.len()).collect();
+    Ok(search.times(&vars, all, &mut times)?.then_some(times))
 }
 
 impl Level {
@@ -149,6 +175,55 @@ impl Search<'_> {
             }
         }
         Ok(open)
+    }
+
+    /// Adds the coordinates of some variables from a level on, for the references that are not in
+    /// order yet.
+    fn times(
+        &mut self,
+        vars: &[VarId],
+        edges: Vec<usize>,
+        times: &mut [Vec<Coordinate>],
+    ) -> Result<bool, SetError> {
+        let ends = |n: &usize| (self.edges[*n].sink.index(), self.edges[*n].source.index());
+        // A component has its number before those that reach it, which read its values.
+        let component = strong_components(self.view.system.vars.len(), edges.iter().map(ends));
+        let mut numbers: Vec<usize> = vars.iter().map(|v| component[v.index()]).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        for (phase, number) in numbers.iter().enumerate() {
+            let own = |v: &&VarId| component[v.index()] == *number;
+            let own: Vec<VarId> = vars.iter().filter(own).copied().collect();
+            for var in &own {
+                times[var.index()].push(Coordinate::Phase(phase));
+            }
+            let inner = |n: &&usize| {
+                let (sink, source) = ends(n);
+                component[sink] == *number && component[source] == *number
+            };
+            let group: Vec<usize> = edges.iter().filter(inner).copied().collect();
+            if group.is_empty() {
+                continue;
+            }
+            let Some(levels) = self.level(&group)? else {
+                return Ok(false);
+            };
+            for var in &own {
+                times[var.index()].push(Coordinate::Level(levels[var].clone()));
+            }
+            let mut left = Vec::new();
+            for n in group {
+                let edge = &self.edges[n];
+                let (sink, source) = (&levels[&edge.sink], &levels[&edge.source]);
+                if self.step(n, sink, source)? != Step::Earlier {
+                    left.push(n);
+                }
+            }
+            if !self.times(&own, left, times)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A level for each variable of a component that puts one of its references in order at least.

@@ -53,7 +53,7 @@ pub(super) struct Reduction {
 }
 
 impl View {
-    pub(super) fn new(system: System) -> Result<View, Overflow> {
+    pub(crate) fn new(system: System) -> Result<View, Overflow> {
         let mut view = View {
             system: System::default(),
             reads: Vec::new(),

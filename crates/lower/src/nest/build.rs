@@ -144,7 +144,7 @@ impl<'a> Context<'a> {
             k,
             range,
             copies,
-            independent: self.is_independent(k, at)?,
+            independent: self.is_independent(k, &inner)?,
             body: Box::new(body(&inner)?),
         })
     }
