@@ -420,6 +420,14 @@ impl Pass<'_> {
         };
         let expr = map_expr(expr, &mut |e| {
             Ok(match e {
+                // The value of the point itself.
+                Expr::Var { var, index, span } if var == of && is_here(&index) => Expr::Var {
+                    var,
+                    index: (0..basis.n_space)
+                        .map(|d| Form::from(DimId::from(d)))
+                        .collect(),
+                    span,
+                },
                 Expr::Var { var, index, span } => {
                     let read = self.moved[var.index()].to.iter();
                     let read = read.map(|to| to.substitute(&|d| index.get(d.index()).cloned()));
@@ -459,6 +467,12 @@ impl Pass<'_> {
         })?;
         Ok(map_iterators(&expr, &value, &|d| vec![basis.bound(d)]))
     }
+}
+
+/// Is it the point of the variable itself?
+fn is_here(index: &[Form]) -> bool {
+    let mut forms = index.iter().enumerate();
+    forms.all(|(d, form)| *form == Form::from(DimId::from(d)))
 }
 
 /// The iterators of an equation over the space: those of the variable are its inverse, and those

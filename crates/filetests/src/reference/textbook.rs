@@ -66,6 +66,15 @@ fn decompositions() -> Vec<Reference> {
             outputs: |_, arrays| {
                 let (d, l) = symmetric_factors(arrays.floats("a"));
                 let n = d.data.len();
+                let l = Tensor::from_fn([n, n], |[i, j]| l[[i, j]] * d[[j]].sqrt());
+                Arrays::new().with("l", l)
+            },
+            ..symmetric("linear-algebra/cholesky_textbook.ure", "cholesky_by_steps")
+        },
+        Reference {
+            outputs: |_, arrays| {
+                let (d, l) = symmetric_factors(arrays.floats("a"));
+                let n = d.data.len();
                 let below = |[i, j]: [usize; 2]| if j < i { l[[i, j]] } else { 0.0 };
                 let l = Tensor::from_fn([n, n], below);
                 Arrays::new().with("d", d).with("l", l)
