@@ -9,14 +9,13 @@ use std::collections::HashMap;
 
 use systola_ir::kernel::{Access, Memory, Op, Stmt};
 use systola_ir::system::visit::walk;
-use systola_ir::system::{Const, Expr};
+use systola_ir::system::{Combine, Const, Expr};
 use systola_ir::{
     BinOp, BufferId, Cond, DimId, Form, InputId, Literal, LocalId, Scalar, Span, Type, ValueId,
     VarId,
 };
 
 use crate::emit::Emitter;
-use crate::emit::kept::Sum;
 use crate::failure::Failure;
 use crate::nest::interior::inside;
 use crate::storage::queues::PeKey;
@@ -123,6 +122,14 @@ impl Bundle {
             }
         }
     }
+}
+
+/// A sum over iterators of its own.
+pub struct Sum<'e> {
+    pub op: Combine,
+    pub dims: &'e [DimId],
+    pub body: &'e Expr,
+    pub span: Span,
 }
 
 /// Values of one slot.

@@ -6,18 +6,10 @@ use systola_ir::system::{Combine, Expr};
 use systola_ir::{DimId, Poly, RegId, Span, ValueId, VarId};
 
 use crate::emit::Emitter;
-use crate::emit::cells::{Bundle, Evaluated, Here};
+use crate::emit::cells::{Bundle, Evaluated, Here, Sum};
 use crate::facts::Range;
 use crate::failure::{Failure, limitation};
 use crate::storage::inter_block::each_once;
-
-/// A sum over iterators of its own.
-pub struct Sum<'e> {
-    pub op: Combine,
-    pub dims: &'e [DimId],
-    pub body: &'e Expr,
-    pub span: Span,
-}
 
 impl Emitter<'_> {
     /// Loads the value of another point.
