@@ -5,13 +5,14 @@
 
 Each program of c/ is a function as anybody would write it. The mapping of the gallery that has its
 loop order is printed by `systola emit --target c`; both are compiled with gcc -O3 -march=native,
-compared, and run by turns. Needs Python and gcc only.
+ours with the other options of `systola run` too, compared, and run by turns on the same memory. Needs Python and gcc only.
 """
 
 import argparse
 import array
 import ctypes
 import math
+import mmap
 import os
 import random
 import re
@@ -31,13 +32,21 @@ TYPES = {
 }
 
 
+# What `systola run` gives the compiler besides -O3 -march=native.
+FLAGS = ["-std=gnu11", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+         "-mprefer-vector-width=512"]
+
+
 class Buffer:
-    """Memory at a multiple of 64 bytes."""
+    """Memory at a multiple of 64 bytes, in large pages where the system has them."""
 
     def __init__(self, kind, count):
         self.code, self.ctype = TYPES[kind]
         self.count, self.bytes = count, count * ctypes.sizeof(self.ctype)
-        self.memory = ctypes.create_string_buffer(self.bytes + 64)
+        pages = mmap.mmap(-1, self.bytes + 64)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+        self.memory = (ctypes.c_char * (self.bytes + 64)).from_buffer(pages)
         self.address = (ctypes.addressof(self.memory) + 63) // 64 * 64
 
     def fill(self, values):
@@ -295,7 +304,7 @@ def measure(program, options, folder, sizes, rounds):
     with open(text, "w") as out:
         out.write(emitted.stdout)
     stem = os.path.join(folder, f"{program.name}_{'_'.join(map(str, sizes.values()))}")
-    ours.load(compile_c(text, stem + "_ours.so", ["-fwrapv"], options.cc))
+    ours.load(compile_c(text, stem + "_ours.so", FLAGS, options.cc))
     library = compile_c(os.path.join(HERE, "c", program.plain + ".c"), stem + "_plain.so", [], options.cc)
     for name, fill in program.inputs.items():
         fill(ours.arrays[name], sizes)

@@ -34,6 +34,8 @@ fn names_of(system: &System) -> HashSet<&str> {
     let outputs = system.outputs.iter().map(|o| &o.name);
     let consts = system.consts.iter().map(|c| &c.name);
     let functions = system.functions.iter().map(|f| &f.name);
+    let own = system.vars.iter().flat_map(|v| v.own.iter().flatten());
+    let dims = dims.chain(own.map(|d| &d.name));
     let all = params.chain(dims).chain(inputs).chain(vars);
     let all = all.chain(outputs).chain(consts).chain(functions);
     let batch = system.batch.iter().map(|b| &b.name);

@@ -14,9 +14,8 @@ use systola_ir::system::{Expr, System};
 use systola_ir::{Diagnostic, DimId, PortId, Span, VarId};
 
 use crate::decide::Decide;
-use crate::dependences::reference;
 use crate::difference::amounts;
-use crate::failure::Failure;
+use crate::failure::{Failure, limitation};
 use crate::localise::{Localised, shift_form};
 use crate::resolve::{SpaceTime, expand_distance, expand_form};
 use crate::roles::role;
@@ -65,6 +64,11 @@ pub fn apply_mapping(
     for port in &mut ports {
         port.links = build.links(port, &cells)?;
     }
+    let Some(body) = body_order(&ports, cells.len()) else {
+        let message =
+            "equations need each other's values at points of one step, each at other points";
+        return Err(limitation(system.span, message.to_string()));
+    };
     let mut outputs = system.outputs.clone();
     for output in &mut outputs {
         for write in &mut output.writes {
@@ -104,7 +108,7 @@ pub fn apply_mapping(
             false => Vec::new(),
         },
         storages: Vec::new(),
-        body: body_order(system),
+        body,
         ports,
         outputs,
         transfers: st.transfers.clone(),
@@ -114,40 +118,22 @@ pub fn apply_mapping(
     })
 }
 
-/// Sorts the variables so that each comes after those that it reads at the same point.
-fn body_order(system: &System) -> Vec<VarId> {
-    let here = system.identity_index();
-    let reads = |var: VarId| {
-        let mut list = Vec::new();
-        systola_ir::system::visit::walk(&system.vars[var.index()].body, &mut |e| {
-            if let Expr::Var { var, index, .. } = e
-                && *index == here
-            {
-                list.push(*var);
-            }
-        });
-        list
-    };
+/// Sorts the cells so that each comes after those that it reads at the same point; `None` if they
+/// need each other.
+fn body_order(ports: &[Port], n_cells: usize) -> Option<Vec<VarId>> {
+    let at_the_point = |port: &&Port| port.distance.iter().all(Poly::is_zero);
+    let wires: Vec<&Port> = ports.iter().filter(at_the_point).collect();
     let mut order: Vec<VarId> = Vec::new();
-    let mut open: Vec<bool> = vec![false; system.vars.len()];
-    for n in 0..system.vars.len() {
-        let mut stack = vec![(VarId::from(n), false)];
-        while let Some((var, ready)) = stack.pop() {
-            if order.contains(&var) {
-                continue;
-            }
-            if ready {
-                order.push(var);
-            } else if !open[var.index()] {
-                open[var.index()] = true;
-                stack.push((var, true));
-                for read in reads(var) {
-                    stack.push((read, false));
-                }
-            }
-        }
+    while order.len() < n_cells {
+        let mut open = (0..n_cells).map(VarId::from).filter(|c| !order.contains(c));
+        let sources = |cell: VarId| {
+            let own = wires.iter().filter(move |port| port.sink == cell);
+            own.map(|port| port.source)
+        };
+        let next = open.find(|cell| sources(*cell).all(|source| order.contains(&source)))?;
+        order.push(next);
     }
-    order
+    Some(order)
 }
 
 struct Build<'a> {
@@ -303,20 +289,6 @@ impl Build<'_> {
         when: &Cond,
         span: Span,
     ) -> Result<Expr, Failure> {
-        if self.n_tiles > 0 {
-            let read = reference(self.system, var, index);
-            return Err(Failure::Refused(vec![
-                Diagnostic::new(
-                    &systola_ir::codes::limits::AFFINE_LINK,
-                    span,
-                    format!("{read} is read through memory, and a tile with overlap has copies of it"),
-                )
-                .help(
-                    "leave `overlap` out; or carry the value to its readers with `forward`, or align the variables, so that the \
-                     distance is constant",
-                ),
-            ]));
-        }
         let read = Expr::Var {
             var,
             index: index.to_vec(),

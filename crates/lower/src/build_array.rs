@@ -1,18 +1,22 @@
 //! From a localised system and a mapping to a checked array.
 
+use systola_ir::Diagnostic;
 use systola_ir::array::Array;
+use systola_ir::codes::limits;
 use systola_ir::mapping::Mapping;
+use systola_ir::system::Expr;
+use systola_ir::system::visit::walk;
 
 use crate::apply_mapping::apply_mapping;
 use crate::clock::{count_registers, domain};
 use crate::decide::Decide;
-use crate::failure::Failure;
+use crate::failure::{Failure, limitation};
 use crate::guards::{find_guards, verify_trust};
 use crate::keep::keep_values;
 use crate::legality::check_legality;
 use crate::localise::Localised;
 use crate::periodic::Ring;
-use crate::resolve::resolve;
+use crate::resolve::{SpaceTime, resolve};
 use crate::reverse::reverse;
 use crate::watch::Watch;
 
@@ -50,6 +54,11 @@ pub fn build_array(
             .find(own)
             .map(|ring| ring.length.clone());
     }
+    if localised.through_memory
+        && let Some(error) = not_through_memory(localised, &st)
+    {
+        return Err(error);
+    }
     let mut array = apply_mapping(localised, &mapping.name, &st, &decide)?;
     watch.goes_on("apply-mapping");
     check_legality(&array, localised, &st, &decide)?;
@@ -76,4 +85,35 @@ pub fn build_array(
     }
     debug_assert_eq!(array.verify(), Vec::<String>::new(), "{array}");
     Ok(array)
+}
+
+/// What values in memory do not go together with.
+fn not_through_memory(localised: &Localised, st: &SpaceTime) -> Option<Failure> {
+    let system = &localised.system;
+    if !st.tiles.is_empty() {
+        let error = Diagnostic::new(
+            &limits::AFFINE_LINK,
+            st.place_span,
+            "values go through memory here, and a tile with overlap has copies of them",
+        );
+        return Some(Failure::Refused(vec![error.help(
+            "leave `overlap` out; or carry values to their readers with `forward`, or align the variables, so that distances are constant",
+        )]));
+    }
+    if !st.transfers.is_empty() && !system.bound.is_empty() {
+        let message =
+            "a point adds up its sums itself here, and their inputs have no window to transfer";
+        return Some(limitation(st.place_span, message.to_string()));
+    }
+    for write in system.outputs.iter().flat_map(|o| &o.writes) {
+        let mut reads = false;
+        walk(&write.value, &mut |e| {
+            reads |= matches!(e, Expr::Var { .. })
+        });
+        if !reads {
+            let message = "this output reads no variable, and only points of variables are visited where values go through memory";
+            return Some(limitation(write.span, message.to_string()));
+        }
+    }
+    None
 }

@@ -60,8 +60,20 @@ pub fn keep_values(
         let read = read_points(array, &reads, VarId::from(cell), decide)?;
         keeper.read.push(read);
     }
-    for store in chosen.iter().filter(|store| cells.contains(&store.var)) {
-        keeper.as_chosen(store)?;
+    for (n, store) in chosen.iter().enumerate() {
+        let name = &array.cells[store.var.index()].name;
+        if chosen[..n].iter().any(|other| other.var == store.var) {
+            return Err(refused(store.span, format!("`{name}` is stored twice")));
+        }
+        if let ChosenPlace::In(place, _) = &store.place
+            && array.inputs.iter().any(|input| input.name == *place)
+        {
+            let message = format!("`{place}` is an input, which does not change");
+            return Err(refused(store.span, message));
+        }
+        if cells.contains(&store.var) {
+            keeper.as_chosen(store)?;
+        }
     }
     let open = |keeper: &Keeper<'_>, cell: &VarId| keeper.places.kept[cell.index()].is_none();
     // Outputs first: others may share their memory.
@@ -141,7 +153,7 @@ impl Keeper<'_> {
                 match self.storages.iter().position(|s| s.name == *array) {
                     Some(storage) => {
                         self.fits(cell, storage, index, store.span)?;
-                        self.widen(storage, cell, index)?;
+                        self.widen(storage, cell, index, store.span)?;
                         self.place(cell, storage, index.clone())?
                     }
                     None => {
@@ -379,19 +391,36 @@ impl Keeper<'_> {
     }
 
     /// Makes room in a storage for the values of another cell.
-    fn widen(&mut self, storage: usize, cell: VarId, index: &[Form]) -> Result<(), Failure> {
+    fn widen(
+        &mut self,
+        storage: usize,
+        cell: VarId,
+        index: &[Form],
+        span: Span,
+    ) -> Result<(), Failure> {
         for (n, form) in index.iter().enumerate() {
             let own = self.axis(cell, form)?;
-            let axis = &mut self.storages[storage].axes[n];
-            let below = own.lo.sub(&axis.lo);
-            let above = own.hi.sub(&axis.hi);
-            let question = Cond::cmp(Rel::Lt, below, 0);
-            if !self.places.decide.is_empty(&question, 0)? {
-                axis.lo = own.lo;
-            }
-            let question = Cond::cmp(Rel::Gt, above, 0);
-            if !self.places.decide.is_empty(&question, 0)? {
-                axis.hi = own.hi;
+            let decide = self.places.decide;
+            let somewhere = |gap: Form| -> Result<bool, Failure> {
+                Ok(!decide.is_empty(&Cond::cmp(Rel::Gt, gap, 0), 0)?)
+            };
+            let declared = &mut self.storages[storage];
+            let axis = &mut declared.axes[n];
+            let (below, above) = (axis.lo.sub(&own.lo), own.hi.sub(&axis.hi));
+            // Either end is that of one of the two for all sizes, or there is none to write down.
+            for (beyond, end, new) in [(below, &mut axis.lo, own.lo), (above, &mut axis.hi, own.hi)]
+            {
+                if !somewhere(beyond.clone())? {
+                    continue;
+                }
+                if somewhere(beyond.neg())? {
+                    let name = &declared.name;
+                    let message = format!(
+                        "variables in `{name}` need different lengths along axis {n}, which of them is longer depends on the sizes"
+                    );
+                    return Err(refused(span, message));
+                }
+                *end = new;
             }
         }
         Ok(())

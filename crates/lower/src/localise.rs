@@ -99,7 +99,13 @@ pub fn localise(
     if !through_memory || mapping.is_none() {
         return serialised;
     }
-    let mut localised = match orders_sums {
+    // A prefix has its values from its neighbours, in a variable of its own.
+    let has_scans = system.vars.iter().any(|var| {
+        let mut found = false;
+        walk(&var.body, &mut |e| found |= matches!(e, Expr::Scan { .. }));
+        found
+    });
+    let mut localised = match orders_sums || has_scans {
         true => serialised?,
         false => with_sums(system, mapping)?,
     };

@@ -194,7 +194,7 @@ impl Pass<'_> {
             | DirectiveKind::Sum { .. } => Ok(()),
             DirectiveKind::Store { var, place } => {
                 let var = self.var(var)?;
-                let place = self.store_place(place)?;
+                let place = self.store_place(place, span)?;
                 self.result.stores.push(ChosenStore { var, place, span });
                 Ok(())
             }
@@ -600,7 +600,7 @@ impl Pass<'_> {
         self.transfer(transfer, span)
     }
 
-    fn store_place(&self, place: &StorePlace) -> Result<ChosenPlace, Diagnostic> {
+    fn store_place(&self, place: &StorePlace, span: Span) -> Result<ChosenPlace, Diagnostic> {
         Ok(match place {
             StorePlace::Chosen => ChosenPlace::Any,
             StorePlace::In { array, index } => {
@@ -623,9 +623,11 @@ impl Pass<'_> {
                 }
                 if moduli.len() != dims.len() {
                     let (have, want) = (moduli.len(), dims.len());
-                    let at = written.first().map_or(Span::NONE, |e| e.span);
                     let message = format!("{have} moduli for {want} iterators");
-                    return Err(Diagnostic::new(&codes::BAD_STORE, at, message));
+                    let Some(first) = written.first() else {
+                        return Err(Diagnostic::new(&codes::BAD_STORE, span, message));
+                    };
+                    return Err(refuse(first, message));
                 }
                 ChosenPlace::Modulo(moduli)
             }

@@ -3,7 +3,7 @@
 //! Every place remembers which point wrote it and which points have read it since, so that an
 //! access that nothing orders is found, whatever the order in which this interpreter runs.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use systola_ir::array::Array;
 use systola_ir::codes::array as codes;
@@ -63,7 +63,7 @@ struct Content {
 
 #[derive(Default)]
 pub(super) struct Stored {
-    elements: HashMap<Element, Content>,
+    elements: BTreeMap<Element, Content>,
 }
 
 impl Stored {

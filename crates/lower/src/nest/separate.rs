@@ -270,7 +270,9 @@ impl<'a> Context<'a> {
     pub(super) fn is_independent(&self, k: usize, at: &At<'a>) -> Result<bool, Failure> {
         let last = self.partition.steps.last() == Some(&k);
         let plain = self.partition.vector.is_none() && self.machine.threads.is_none();
-        if !self.array.keeps_values() || !last || !plain {
+        // A window is filled again in each iteration.
+        let windows = !self.shared.windows.is_empty();
+        if !self.array.keeps_values() || !last || !plain || windows {
             return Ok(false);
         }
         let alive = self.alive(at)?;
