@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Op, Stmt};
+use systola_ir::kernel::{Kernel, Op, Shape, Stmt};
 use systola_ir::{DimId, RegId, ValueId};
 
 use crate::context::{Context, Slot};
@@ -385,6 +385,9 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         } else {
             format!("for ({ty} {i} = {}; {i} < {hi}; {next})", lo.text)
         };
+        if adds_floats(self.cx.kernel, body) {
+            self.dialect.float_sum(self.cx);
+        }
         if self.cx.kernel.hints.independent.contains(&var)
             && let Some(word) = self.dialect.independent_loop(self.cx)
         {
@@ -453,4 +456,21 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             self.sets += usize::from(matches!(s, Stmt::Set(..)));
         });
     }
+}
+
+/// Does a loop with this body carry a float from one iteration to the next, in a scalar register?
+fn adds_floats(kernel: &Kernel, body: &[Stmt]) -> bool {
+    let (mut set, mut got) = (Vec::new(), Vec::new());
+    for stmt in body {
+        match stmt {
+            Stmt::Set(reg, _) => set.push(*reg),
+            Stmt::Let(_, Op::Get(reg)) => got.push(*reg),
+            _ => {}
+        }
+    }
+    let is_float = |reg: &RegId| {
+        let reg = &kernel.regs[reg.index()];
+        reg.ty.is_float() && reg.shape == Shape::Uniform
+    };
+    set.iter().any(|reg| got.contains(reg) && is_float(reg))
 }

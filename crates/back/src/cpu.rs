@@ -73,6 +73,13 @@ const ONE_BY_ONE: &str = "\
 #define ONE_BY_ONE _Pragma(\"GCC unroll 1\")
 #endif";
 
+/// gcc puts the terms of a sum that it may not reorder into vectors, and takes them out again one by
+/// one. With the widest vectors that is a sixth slower than no vectors (`bench/textbook/run.py`).
+const FLOAT_SUM: &str = "\
+#if defined(__x86_64__) && !defined(__clang__)
+#pragma GCC target(\"prefer-vector-width=256\")
+#endif";
+
 /// Compilers look for dependences that are known to be absent, and give up early.
 const INDEPENDENT: &str = "\
 #ifdef __clang__
@@ -270,6 +277,10 @@ impl Cpu {
 }
 
 impl Dialect for Cpu {
+    fn float_sum(&self, cx: &mut Context<'_>) {
+        cx.prelude.add_type("float_sum", || FLOAT_SUM.to_string());
+    }
+
     fn independent_loop(&self, cx: &mut Context<'_>) -> Option<&'static str> {
         cx.prelude
             .add_type("INDEPENDENT", || INDEPENDENT.to_string());

@@ -90,6 +90,9 @@ pub trait Dialect {
         false
     }
 
+    /// A loop adds floats one after the other in a register.
+    fn float_sum(&self, _: &mut Context<'_>) {}
+
     /// What is written before a loop whose iterations are independent.
     fn independent_loop(&self, _: &mut Context<'_>) -> Option<&'static str> {
         None

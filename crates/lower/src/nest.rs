@@ -29,7 +29,7 @@ use crate::storage::Plan;
 mod build;
 mod context;
 pub mod interior;
-mod meetings;
+mod memory_order;
 mod multiversion;
 mod partition;
 mod peel;

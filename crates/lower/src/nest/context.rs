@@ -11,7 +11,7 @@ use systola_ir::{DimId, VarId};
 use crate::decide::{Decide, Undecided};
 use crate::facts::{Facts, Range};
 use crate::nest::interior::{Test, tests, tests_of_cells};
-use crate::nest::meetings::barriers;
+use crate::nest::memory_order::barriers;
 use crate::nest::tree::Which;
 use crate::nest::walk::{Walk, choose};
 use crate::storage::Plan;

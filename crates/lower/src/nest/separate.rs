@@ -13,7 +13,7 @@ use crate::digits::gcd;
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::nest::context::{At, Context};
-use crate::nest::meetings::is_independent;
+use crate::nest::memory_order::is_independent;
 use crate::nest::tree::{Nest, sequence};
 use crate::nest::walk::Walk;
 use crate::storage::slots::{self, Part};

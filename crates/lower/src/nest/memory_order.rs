@@ -1,4 +1,4 @@
-//! Where the accesses of two points meet in one place of memory.
+//! The order of the accesses of points to one place of memory.
 //!
 //! Two accesses to one place, one of them a write, are ordered by time. If they are in different
 //! warps, the loop over the first time coordinate in which they differ has a barrier at the end of
@@ -48,13 +48,13 @@ pub fn is_independent(
 ) -> Result<bool, Undecided> {
     let mut accesses = accesses(array)?;
     accesses.retain(|access| cells.contains(&access.cell));
-    let meet = Crossing {
+    let conflicts = Crossing {
         array,
         partition,
         depth,
         in_other_warps: false,
     };
-    Ok(!meet.anywhere(&accesses, decide)?)
+    Ok(!conflicts.anywhere(&accesses, decide)?)
 }
 
 /// Accesses of the points of a cell to one storage.
@@ -117,7 +117,7 @@ impl Crossing<'_> {
         Ok(false)
     }
 
-    /// Where two accesses meet in one place and block, and their times differ first in the step at
+    /// Where two accesses are to one place, in one block, and their times differ first in the step at
     /// this depth.
     fn of(&self, first: &Access, second: &Access) -> Result<Cond, Overflow> {
         let n = n_columns(self.array);
@@ -127,8 +127,8 @@ impl Crossing<'_> {
             .iter()
             .map(second_at)
             .collect::<Result<_, _>>()?;
-        let meet = first.when.clone().and(second.when.map(&second_at)?);
-        let meet = meet.and(equal(&first.index, &index));
+        let both = first.when.clone().and(second.when.map(&second_at)?);
+        let both = both.and(equal(&first.index, &index));
         let mut cases = Vec::new();
         for here in &self.array.pieces {
             for there in &self.array.pieces {
@@ -164,6 +164,6 @@ impl Crossing<'_> {
                 cases.push(case);
             }
         }
-        Ok(meet.and(Cond::Or(cases)))
+        Ok(both.and(Cond::Or(cases)))
     }
 }
