@@ -63,20 +63,16 @@ impl SyncPoints {
     }
 }
 
-/// Memories that are both written and read here, and those that several statements store to. What one
-/// statement alone stores, and nobody reads here, is written once.
+/// Memories that are both written and read here. A memory that is only written is written once.
 fn tracked(kernel: &Kernel) -> BTreeSet<Memory> {
     let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
-    let mut again = BTreeSet::new();
     walk(&kernel.body, &mut |stmt| {
         let does = stmt.effects();
         read.extend(does.reads());
-        let stored = does.writes();
-        again.extend(stored.filter(|memory| written.contains(memory)));
-        written.extend(stmt.effects().writes());
+        written.extend(does.writes());
         written.extend(does.flags().map(|flag| flag.memory));
     });
-    read.intersection(&written).copied().chain(again).collect()
+    read.intersection(&written).copied().collect()
 }
 
 /// An access since the last synchronisation.
