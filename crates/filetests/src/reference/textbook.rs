@@ -49,28 +49,25 @@ fn decompositions() -> Vec<Reference> {
         outputs: |_, _| Arrays::new(),
         tolerance: DOUBLE,
     };
+    let cholesky = Reference {
+        outputs: |_, arrays| {
+            let (d, l) = symmetric_factors(arrays.floats("a"));
+            let n = d.data.len();
+            let l = Tensor::from_fn([n, n], |[i, j]| l[[i, j]] * d[[j]].sqrt());
+            Arrays::new().with("l", l)
+        },
+        ..symmetric("linear-algebra/cholesky_textbook.ure", "cholesky")
+    };
+    let cholesky_by_steps = Reference {
+        system: "cholesky_by_steps",
+        ..cholesky.also(cholesky.file, SIZES)
+    };
     vec![
         lu,
         by_steps,
         right_looking,
-        Reference {
-            outputs: |_, arrays| {
-                let (d, l) = symmetric_factors(arrays.floats("a"));
-                let n = d.data.len();
-                let l = Tensor::from_fn([n, n], |[i, j]| l[[i, j]] * d[[j]].sqrt());
-                Arrays::new().with("l", l)
-            },
-            ..symmetric("linear-algebra/cholesky_textbook.ure", "cholesky")
-        },
-        Reference {
-            outputs: |_, arrays| {
-                let (d, l) = symmetric_factors(arrays.floats("a"));
-                let n = d.data.len();
-                let l = Tensor::from_fn([n, n], |[i, j]| l[[i, j]] * d[[j]].sqrt());
-                Arrays::new().with("l", l)
-            },
-            ..symmetric("linear-algebra/cholesky_textbook.ure", "cholesky_by_steps")
-        },
+        cholesky,
+        cholesky_by_steps,
         Reference {
             outputs: |_, arrays| {
                 let (d, l) = symmetric_factors(arrays.floats("a"));

@@ -40,12 +40,7 @@ pub(super) fn affine_order(
     sizes: Option<&[i128]>,
 ) -> Result<Option<Diagnostic>, SetError> {
     let edges = edges(view);
-    let mut search = Search {
-        view,
-        edges: &edges,
-        known: HashMap::new(),
-    };
-    let open = search.unordered((0..edges.len()).collect())?;
+    let (_, open) = order(view, &edges)?;
     let Some(first) = open.first() else {
         return Ok(None);
     };
@@ -100,20 +95,24 @@ pub(crate) enum Coordinate {
 }
 
 /// For each variable, a time in lexicographic order at which all that it reads is known; phases and
-/// levels alternate.
+/// levels alternate. `None` if there is none.
 pub(crate) fn times(system: &System) -> Result<Option<Vec<Vec<Coordinate>>>, SetError> {
-    let view = &View::new(system.clone())?;
-    let edges = edges(view);
+    let view = View::new(system.clone())?;
+    let (times, open) = order(&view, &edges(&view))?;
+    Ok(open.is_empty().then_some(times))
+}
+
+/// The times of all variables, and the references that these do not put in order.
+fn order(view: &View, edges: &[Edge<'_>]) -> Result<(Vec<Vec<Coordinate>>, Vec<usize>), SetError> {
     let mut search = Search {
         view,
-        edges: &edges,
+        edges,
         known: HashMap::new(),
     };
-    let n_vars = view.system.vars.len();
-    let mut times = vec![Vec::new(); n_vars];
-    let vars: Vec<VarId> = (0..n_vars).map(VarId::from).collect();
-    let all = (0..edges.len()).collect();
-    Ok(search.times(&vars, all, &mut times)?.then_some(times))
+    let vars: Vec<VarId> = (0..view.system.vars.len()).map(VarId::from).collect();
+    let mut times = vec![Vec::new(); vars.len()];
+    let open = search.order(&vars, (0..edges.len()).collect(), &mut times)?;
+    Ok((times, open))
 }
 
 impl Level {
@@ -144,53 +143,21 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The references of some that no level puts in order.
-    fn unordered(&mut self, edges: Vec<usize>) -> Result<Vec<usize>, SetError> {
-        let ends = |n: &usize| (self.edges[*n].sink.index(), self.edges[*n].source.index());
-        let component = strong_components(self.view.system.vars.len(), edges.iter().map(ends));
-        let mut groups: HashMap<usize, Vec<usize>> = HashMap::new();
-        for n in &edges {
-            let (sink, source) = ends(n);
-            if component[sink] == component[source] {
-                groups.entry(component[sink]).or_default().push(*n);
-            }
-        }
-        let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
-        groups.sort_unstable();
-        let mut open = Vec::new();
-        for group in groups {
-            match self.level(&group)? {
-                None => open.extend(group),
-                Some(levels) => {
-                    let mut left = Vec::new();
-                    for n in group {
-                        let edge = &self.edges[n];
-                        let (sink, source) = (&levels[&edge.sink], &levels[&edge.source]);
-                        if self.step(n, sink, source)? != Step::Earlier {
-                            left.push(n);
-                        }
-                    }
-                    open.extend(self.unordered(left)?);
-                }
-            }
-        }
-        Ok(open)
-    }
-
     /// Adds the coordinates of some variables from a level on, for the references that are not in
-    /// order yet.
-    fn times(
+    /// order yet. Returns those that no level puts in order.
+    fn order(
         &mut self,
         vars: &[VarId],
         edges: Vec<usize>,
         times: &mut [Vec<Coordinate>],
-    ) -> Result<bool, SetError> {
+    ) -> Result<Vec<usize>, SetError> {
         let ends = |n: &usize| (self.edges[*n].sink.index(), self.edges[*n].source.index());
         // A component has its number before those that reach it, which read its values.
         let component = strong_components(self.view.system.vars.len(), edges.iter().map(ends));
         let mut numbers: Vec<usize> = vars.iter().map(|v| component[v.index()]).collect();
         numbers.sort_unstable();
         numbers.dedup();
+        let mut open = Vec::new();
         for (phase, number) in numbers.iter().enumerate() {
             let own = |v: &&VarId| component[v.index()] == *number;
             let own: Vec<VarId> = vars.iter().filter(own).copied().collect();
@@ -206,7 +173,8 @@ impl Search<'_> {
                 continue;
             }
             let Some(levels) = self.level(&group)? else {
-                return Ok(false);
+                open.extend(group);
+                continue;
             };
             for var in &own {
                 times[var.index()].push(Coordinate::Level(levels[var].clone()));
@@ -219,11 +187,10 @@ impl Search<'_> {
                     left.push(n);
                 }
             }
-            if !self.times(&own, left, times)? {
-                return Ok(false);
-            }
+            open.extend(self.order(&own, left, times)?);
         }
-        Ok(true)
+        open.sort_unstable();
+        Ok(open)
     }
 
     /// A level for each variable of a component that puts one of its references in order at least.
