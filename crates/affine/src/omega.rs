@@ -208,7 +208,7 @@ pub(crate) enum Role {
     /// To be eliminated.
     Free,
     /// Was to be eliminated, but stays as a function of visible variables and earlier kept ones.
-    Kept,
+    StorageMap,
     /// Gone: no row mentions it.
     Gone,
 }
@@ -298,7 +298,7 @@ fn project_one(
             .iter()
             .find(|&&v| lone(v) && matches!(floor_definition(&sys.ges, v), Ok(Some(_))))
         {
-            roles[v] = Role::Kept;
+            roles[v] = Role::StorageMap;
             continue;
         }
         if let Some(&v) = free.iter().find(|&&v| lone(v)) {
@@ -318,7 +318,9 @@ fn project_one(
 }
 
 fn drop_redundant(sys: &mut System, roles: &[Role], budget: &mut Budget) -> Result<bool> {
-    let kept: Vec<usize> = (0..sys.n).filter(|&v| roles[v] == Role::Kept).collect();
+    let kept: Vec<usize> = (0..sys.n)
+        .filter(|&v| roles[v] == Role::StorageMap)
+        .collect();
     let needed = definition_rows(&sys.ges, &kept);
     simplex::remove_redundant(sys, |r| needed.contains(r), budget)
 }
@@ -343,7 +345,7 @@ fn split_by_active_bound(
         s.ges.push(tight);
         let mut roles = roles.to_vec();
         if c > 1 {
-            roles[v] = Role::Kept;
+            roles[v] = Role::StorageMap;
         }
         todo.push((s, roles));
     }
@@ -420,7 +422,7 @@ fn make_stride(
             *c = sub(*c, mul(k, h)?)?;
         }
     }
-    roles[q] = Role::Kept;
+    roles[q] = Role::StorageMap;
     if let Verdict::Keep = normalize_eq(row)?
         && row[q + 1] == 1
     {

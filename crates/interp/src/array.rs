@@ -29,7 +29,7 @@ mod reads;
 mod slots;
 mod targets;
 
-use memory::{Element, KeptCode, Stored};
+use memory::{Element, StorageMapCode, Stored};
 use reads::StepReads;
 pub use slots::{Slot, trace};
 use targets::Targets;
@@ -76,7 +76,7 @@ struct CellCode {
     domain: Test,
     depth: i64,
     propagated: Option<(systola_ir::InputId, Vec<Linear>)>,
-    kept: Option<KeptCode>,
+    kept: Option<StorageMapCode>,
 }
 
 struct WriteCode {
@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
                 domain: Test::compile(&cell.domain, params).map_err(too_large)?,
                 depth,
                 propagated,
-                kept: KeptCode::of(array, n, params)?,
+                kept: StorageMapCode::of(array, n, params)?,
             });
         }
         let ports = array

@@ -11,7 +11,7 @@
 //! hold) is an error.
 //!
 //! **Stored values.** Values that travel distances which change from point to point are kept in
-//! memory: a [`Storage`], in which a cell has a place for each of its points ([`Kept`]). Several
+//! memory: a [`Storage`], in which a cell has a place for each of its points ([`StorageMap`]). Several
 //! points may have one place, one after the other. At a point all reads come before all writes. What
 //! is written is seen by later steps of the same block, and by all blocks of later launches. A read
 //! that finds the value of another point, or none, or one that it may not see yet, is an error, and so
@@ -186,7 +186,7 @@ pub struct Storage {
 
 /// The place of a cell's values in a storage.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct StorageMap {
     pub storage: StorageId,
     /// Over the expanded domain, one form for each axis.
     pub index: Vec<Form>,
@@ -207,7 +207,7 @@ pub struct Cell {
     pub role: Role,
     pub registers: Registers,
     /// Where its values are kept, if points read them that no link leads to.
-    pub kept: Option<Kept>,
+    pub kept: Option<StorageMap>,
     pub span: Span,
 }
 
@@ -272,7 +272,7 @@ pub struct Link {
 pub enum Realisation {
     /// An earlier cell of the same slot.
     Wire,
-    /// Kept in the PE, or renamed between the registers of one lane.
+    /// StorageMap in the PE, or renamed between the registers of one lane.
     Register,
     /// The same with a delay that is long or depends on sizes: a circular buffer.
     Buffer,

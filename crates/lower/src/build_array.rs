@@ -12,12 +12,12 @@ use crate::clock::{count_registers, domain};
 use crate::decide::Decide;
 use crate::failure::{Failure, limitation};
 use crate::guards::{find_guards, verify_trust};
-use crate::keep::keep_values;
 use crate::legality::check_legality;
 use crate::localise::Localised;
 use crate::periodic::Ring;
 use crate::resolve::{SpaceTime, resolve};
 use crate::reverse::reverse;
+use crate::storage_maps::keep_values;
 use crate::watch::Watch;
 
 /// What a mapping is applied with.

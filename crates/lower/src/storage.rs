@@ -17,19 +17,18 @@ use crate::decide::Decide;
 use crate::failure::Failure;
 use crate::split_sums::look_back::SplitChain;
 use crate::storage::inter_block::InterBlock;
-use crate::storage::kept::KeptBuffers;
 use crate::storage::launches::Launches;
 use crate::storage::look_back::PublishedChain;
 use crate::storage::partition::Partition;
 use crate::storage::shared_memory::SharedMemory;
 use crate::storage::slots::Slots;
+use crate::storage::stored_values::StoredValues;
 use crate::storage::waits::Flags;
 use crate::storage::warp_totals::WarpTotals;
 
 pub mod chains;
 pub mod circular;
 pub mod inter_block;
-pub mod kept;
 pub mod launches;
 pub mod links;
 pub mod look_back;
@@ -41,6 +40,7 @@ pub mod shared_memory;
 pub mod slots;
 pub mod stages;
 pub mod staging;
+pub mod stored_values;
 pub mod waits;
 pub mod warp_totals;
 pub mod warps;
@@ -54,7 +54,7 @@ pub struct Storage {
     pub shared: SharedMemory,
     pub launches: Launches,
     pub inter_block: InterBlock,
-    pub kept: KeptBuffers,
+    pub kept: StoredValues,
     /// How blocks wait for each other, if they do.
     pub flags: Option<Flags>,
     /// The sums that look back over blocks.
@@ -114,7 +114,7 @@ impl Storage {
             shared,
             launches,
             inter_block,
-            kept: KeptBuffers::declare(array, program),
+            kept: StoredValues::declare(array, program),
             flags,
             look_backs,
             warp_totals,

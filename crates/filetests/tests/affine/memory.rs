@@ -3,7 +3,7 @@
 
 use systola_driver::load;
 use systola_interp::{Arrays, run_array, run_system};
-use systola_ir::array::{Array, Kept, Storage};
+use systola_ir::array::{Array, Storage, StorageMap};
 use systola_ir::form::{Cond, Form};
 use systola_ir::mapping::{Mapping, TimeLevel};
 use systola_ir::system::{Axis, System};
@@ -146,7 +146,7 @@ fn run_with(array: &Array, cell: usize, moduli: &[i128], n: i128) -> Result<(), 
         output: None,
     });
     let when = array.cells[cell].kept.as_ref().expect("kept").when.clone();
-    array.cells[cell].kept = Some(Kept {
+    array.cells[cell].kept = Some(StorageMap {
         storage: StorageId::from(array.storages.len() - 1),
         index,
         when,

@@ -17,7 +17,7 @@ use crate::linear::{Linear, Test};
 use crate::value::Value;
 
 /// Where the values of a cell are kept.
-pub(super) struct KeptCode {
+pub(super) struct StorageMapCode {
     storage: usize,
     index: Vec<Linear>,
     when: Test,
@@ -26,17 +26,17 @@ pub(super) struct KeptCode {
 /// A storage and the indices of an element.
 pub(super) type Element = (usize, Vec<i64>);
 
-impl KeptCode {
+impl StorageMapCode {
     pub(super) fn of(
         array: &Array,
         cell: usize,
         params: &[i128],
-    ) -> Result<Option<KeptCode>, Diagnostic> {
+    ) -> Result<Option<StorageMapCode>, Diagnostic> {
         let Some(kept) = &array.cells[cell].kept else {
             return Ok(None);
         };
         let index = kept.index.iter().map(|f| Linear::compile(f, params));
-        Ok(Some(KeptCode {
+        Ok(Some(StorageMapCode {
             storage: kept.storage.index(),
             index: index.collect::<Result<_, _>>().map_err(too_large)?,
             when: Test::compile(&kept.when, params).map_err(too_large)?,

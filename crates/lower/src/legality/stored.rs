@@ -7,8 +7,8 @@ use systola_ir::{Diagnostic, DimId};
 use super::{Checker, numbers};
 use crate::dependences::reference;
 use crate::failure::Failure;
-use crate::keep::order::{in_other_blocks, not_before, placed};
-use crate::keep::reads::{StoredRead, n_columns, stored_reads};
+use crate::storage_maps::order::{in_other_blocks, not_before, placed};
+use crate::storage_maps::reads::{StoredRead, n_columns, stored_reads};
 
 impl Checker<'_> {
     pub(super) fn stored(&self) -> Result<Vec<Diagnostic>, Failure> {

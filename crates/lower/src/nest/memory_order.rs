@@ -10,9 +10,9 @@ use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::{DimId, VarId};
 
 use crate::decide::{Decide, Undecided};
-use crate::keep::order::{differ, equal};
-use crate::keep::reads::{n_columns, stored_reads};
 use crate::storage::partition::Partition;
+use crate::storage_maps::order::{differ, equal};
+use crate::storage_maps::reads::{n_columns, stored_reads};
 
 /// For each of the steps, whether an iteration ends with a barrier.
 pub fn barriers(

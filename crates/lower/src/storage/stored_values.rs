@@ -10,15 +10,15 @@ use crate::storage::queues::scalars;
 
 /// For each storage of an array, a buffer for each scalar of its type.
 #[derive(Clone, Debug, Default)]
-pub struct KeptBuffers {
+pub struct StoredValues {
     by_storage: Vec<Vec<(BufferId, Scalar)>>,
 }
 
-impl KeptBuffers {
-    pub fn declare(array: &Array, program: &mut Program) -> KeptBuffers {
+impl StoredValues {
+    pub fn declare(array: &Array, program: &mut Program) -> StoredValues {
         let by_storage = array.storages.iter();
         let by_storage = by_storage.map(|storage| buffers(array, storage, program));
-        KeptBuffers {
+        StoredValues {
             by_storage: by_storage.collect(),
         }
     }

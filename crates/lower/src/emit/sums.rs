@@ -1,91 +1,17 @@
-//! Values that points read through memory, and sums that a point adds up itself.
+//! Sums that a point adds up itself.
 
 use systola_ir::form::{Cond, Form, Rel};
-use systola_ir::kernel::{Access, Memory, Op, Shape, Stmt};
+use systola_ir::kernel::{Op, Shape, Stmt};
 use systola_ir::system::{Combine, Expr};
-use systola_ir::{DimId, Poly, RegId, Span, ValueId, VarId};
+use systola_ir::{DimId, Poly, RegId, Span, ValueId};
 
 use crate::emit::Emitter;
 use crate::emit::cells::{Bundle, Evaluated, Here, Sum};
 use crate::facts::Range;
 use crate::failure::{Failure, limitation};
-use crate::storage::inter_block::each_once;
+use crate::storage_maps::reads::bound_range;
 
 impl Emitter<'_> {
-    /// Loads the value of another point.
-    pub(super) fn kept_value(
-        &mut self,
-        cell: VarId,
-        index: &[Form],
-        name: &str,
-        here: &Here<'_>,
-    ) -> Result<Bundle, Failure> {
-        let array = self.array;
-        let ty = &array.cells[cell.index()].ty;
-        let point = index.iter().map(|f| here.at(f));
-        let point = point.collect::<Result<Vec<_>, _>>()?;
-        let Some(place) = self.storage.kept.place(array, cell, &point)? else {
-            unreachable!("what is read is kept");
-        };
-        let when = self.facts.simplify(&each_once(self.here_live()));
-        if when == Cond::Const(false) {
-            return Ok(self.placeholder(ty));
-        }
-        let index: Vec<Form> = place
-            .index
-            .iter()
-            .map(|f| self.facts.without_digits(f))
-            .collect();
-        let values = place.buffers.iter().map(|(buffer, ty)| {
-            let from = Access {
-                memory: Memory::Global(*buffer),
-                index: index.clone(),
-                when: when.clone(),
-            };
-            self.b.load(name, *ty, from, None)
-        });
-        let values: Vec<ValueId> = values.collect();
-        Ok(Bundle::of(ty, &mut values.into_iter()).unwrap_or_else(|| self.placeholder(ty)))
-    }
-
-    /// Stores the value of a cell for other points.
-    pub(super) fn keep_value(
-        &mut self,
-        cell: VarId,
-        valid: &Cond,
-        here: &Here<'_>,
-        values: &[ValueId],
-    ) -> Result<(), Failure> {
-        let array = self.array;
-        let Some(place) = self.storage.kept.place(array, cell, &here.point)? else {
-            return Ok(());
-        };
-        let domain = here
-            .cond(&array.cells[cell.index()].domain)?
-            .and(place.when.clone());
-        let when = self.facts.simplify(&each_once(valid.clone().and(domain)));
-        if when == Cond::Const(false) {
-            return Ok(());
-        }
-        let index: Vec<Form> = place
-            .index
-            .iter()
-            .map(|f| self.facts.without_digits(f))
-            .collect();
-        for ((buffer, _), value) in place.buffers.iter().zip(values) {
-            let to = Access {
-                memory: Memory::Global(*buffer),
-                index: index.clone(),
-                when: when.clone(),
-            };
-            // What comes from the same place is there already.
-            if !self.b.is_load_of(*value, &to) {
-                self.b.push(Stmt::Store { to, value: *value });
-            }
-        }
-        Ok(())
-    }
-
     /// Adds up the terms of a sum, one after the other.
     pub(super) fn sum(
         &mut self,
@@ -304,14 +230,7 @@ impl Emitter<'_> {
         let (term, present) = without_absent(sum);
         let mut cond = here.cond(&present)?;
         for d in sum.dims {
-            let declared = &self.array.bound[d.index() - self.array.dims.len()];
-            if let Some((lo, hi)) = &declared.range {
-                let v = &here.point[d.index()];
-                let own = Cond::Cmp(Rel::Le, here.at(lo)?, v.clone());
-                cond = cond
-                    .and(own)
-                    .and(Cond::Cmp(Rel::Lt, v.clone(), here.at(hi)?));
-            }
+            cond = cond.and(here.cond(&bound_range(self.array, *d))?);
         }
         Ok((term, self.facts.simplify(&cond)))
     }

@@ -15,7 +15,7 @@ mod image;
 pub mod order;
 pub mod reads;
 
-use systola_ir::array::{Array, Kept, Storage};
+use systola_ir::array::{Array, Storage, StorageMap};
 use systola_ir::codes::{legality, mapping as codes};
 use systola_ir::diag::{Counterexample, MappedPoint};
 use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
@@ -25,12 +25,12 @@ use systola_ir::{Diagnostic, DimId, Span, VarId};
 
 use crate::decide::Decide;
 use crate::failure::Failure;
-use crate::keep::conflicts::{Lost, Places, Reader};
-use crate::keep::image::read_points;
-use crate::keep::reads::{StoredRead, stored_reads};
 use crate::legality::numbers;
 use crate::resolve::{ChosenPlace, ChosenStore};
 use crate::storage::slots::{Part, bounds};
+use crate::storage_maps::conflicts::{Lost, Places, Reader};
+use crate::storage_maps::image::read_points;
+use crate::storage_maps::reads::{StoredRead, stored_reads};
 
 /// With so many values of an iterator alive or fewer, an axis is as short as that.
 const LONGEST_CYCLE: i128 = 3;
@@ -123,7 +123,7 @@ impl Keeper<'_> {
         storage: usize,
         index: Vec<Form>,
     ) -> Result<Option<Lost>, Failure> {
-        self.places.kept[cell.index()] = Some(Kept {
+        self.places.kept[cell.index()] = Some(StorageMap {
             storage: StorageId::from(storage),
             index,
             when: self.read[cell.index()].clone(),
@@ -263,7 +263,7 @@ impl Keeper<'_> {
         let known = self.places.finals.len();
         self.places.finals.extend(finals);
         for (cell, index) in &taken {
-            self.places.kept[cell.index()] = Some(Kept {
+            self.places.kept[cell.index()] = Some(StorageMap {
                 storage,
                 index: index.to_vec(),
                 when: Cond::TRUE,

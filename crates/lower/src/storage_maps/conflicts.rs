@@ -7,14 +7,14 @@
 //! a machine has no place for two values at once.
 
 use systola_ir::VarId;
-use systola_ir::array::{Array, Kept};
+use systola_ir::array::{Array, StorageMap};
 use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::id::DimId;
 
 use crate::decide::Decide;
 use crate::failure::Failure;
-use crate::keep::order::{Placed, differ, equal, is_never, not_before, placed};
-use crate::keep::reads::{StoredRead, n_columns};
+use crate::storage_maps::order::{Placed, differ, equal, is_never, not_before, placed};
+use crate::storage_maps::reads::{StoredRead, n_columns};
 
 /// A value that a reader does not find.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Places<'a> {
     pub reads: &'a [StoredRead],
     pub decide: &'a Decide,
     /// For each cell.
-    pub kept: Vec<Option<Kept>>,
+    pub kept: Vec<Option<StorageMap>>,
     /// Readers at the end of the run: what a storage that is an output holds then.
     pub finals: Vec<StoredRead>,
 }

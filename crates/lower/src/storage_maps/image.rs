@@ -7,7 +7,7 @@ use systola_ir::sets::set_of;
 use systola_ir::{DimId, ParamId, VarId};
 
 use crate::decide::{Decide, Undecided};
-use crate::keep::reads::{StoredRead, n_columns};
+use crate::storage_maps::reads::{StoredRead, n_columns};
 
 /// A condition that holds at every point of a cell that is read through memory, over the point; it
 /// may hold at others too: only one part without gaps is worth a test.
