@@ -373,8 +373,11 @@ impl<'a> Machine<'a> {
             return Ok(());
         }
         let n_cells = self.cells.len();
-        let stored = |output| self.array.storages.iter().any(|s| s.output == Some(output));
-        for write in self.writes.iter().filter(|w| !stored(w.output)) {
+        for write in self
+            .writes
+            .iter()
+            .filter(|w| !self.array.is_storage(w.output))
+        {
             if write.when.eval(point) != Some(true) {
                 continue;
             }

@@ -162,6 +162,16 @@ pub struct Piece {
     pub reverse: Reverse,
 }
 
+impl Piece {
+    /// A coordinate of the slot over the point: those of the place come before those of the time.
+    pub fn coordinate(&self, k: usize) -> &Form {
+        match k.checked_sub(self.place.len()) {
+            None => &self.place[k],
+            Some(t) => &self.time[t],
+        }
+    }
+}
+
 /// Maps a slot back to its point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reverse {
@@ -248,7 +258,8 @@ pub struct Port {
     pub source: VarId,
     /// e, over the iterators of the system.
     pub distance: Vec<Poly>,
-    /// Where the sink reads the value: the conditions of the branches around the reference.
+    /// Where the sink reads the value: the conditions of the branches and the ranges of the sums
+    /// around the reference.
     pub when: Cond,
     /// Their guards are exclusive.
     pub links: Vec<Link>,
@@ -336,6 +347,17 @@ impl Array {
     /// Do values go from point to point through memory?
     pub fn keeps_values(&self) -> bool {
         self.cells.iter().any(|cell| cell.kept.is_some())
+    }
+
+    /// Is the memory of an output a storage?
+    pub fn is_storage(&self, output: usize) -> bool {
+        self.storages.iter().any(|s| s.output == Some(output))
+    }
+
+    /// The names of the coordinates, and of the iterators of sums after them.
+    pub fn names(&self) -> Vec<String> {
+        let bound = self.bound.iter().map(|dim| dim.name.clone());
+        self.dims.iter().cloned().chain(bound).collect()
     }
 
     pub fn port(&self, port: PortId) -> &Port {

@@ -21,8 +21,10 @@
 //! system bind. [`System::around`] is a system as one of its variables sees it, in which the point
 //! of that variable is a point of the index space.
 //!
-//! `reduce(op, dims, f)` combines f over all points of fresh iterators in an unspecified order; the
-//! mapping chooses the order (serialisation). `scan(op, dim, f)` is the inclusive prefix along one
+//! `reduce(op, dims, f)` combines f over all points of fresh iterators in an unspecified order, and
+//! with the neutral value of an operator any number of times: the sign of a sum of zeros is open, and
+//! so is a minimum or maximum among values that are not numbers. Without a point it is the neutral
+//! value. The mapping chooses the order (serialisation). `scan(op, dim, f)` is the inclusive prefix along one
 //! iterator of the index space. The mapping also decides whether an input is read wherever it is
 //! needed, or forwarded along a direction of reuse (localisation).
 //!

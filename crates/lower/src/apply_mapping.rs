@@ -2,7 +2,8 @@
 //!
 //! Before: a localised system and a resolved mapping. After: an [`Array`] in which every reference
 //! to a variable is a port with links, one for each amount by which place and time change along the
-//! dependence. `legality` checks afterwards whether the links are legal.
+//! dependence. Where values go through memory, a reference to another point stays what it is, and
+//! links join the cells of one point only. `legality` checks afterwards whether both are legal.
 
 use std::collections::BTreeMap;
 

@@ -68,7 +68,8 @@ pub fn report(
     })
 }
 
-/// Direct reads inside larger expressions: each keeps its element in a register.
+/// Direct reads inside larger expressions: each keeps its element in a register. Those of the terms of
+/// a sum change from term to term.
 fn loaded(array: &Array) -> Vec<(String, Vec<Form>)> {
     let mut list: Vec<(String, Vec<Form>)> = Vec::new();
     for cell in &array.cells {
@@ -76,7 +77,8 @@ fn loaded(array: &Array) -> Vec<(String, Vec<Form>)> {
         leaf_reads(&cell.body, true, &mut leaves);
         for (input, index) in leaves {
             let key = (array.inputs[input].name.clone(), index);
-            if !list.contains(&key) {
+            let of_point = |f: &Form| f.dims().iter().all(|d| d.index() < array.dims.len());
+            if key.1.iter().all(of_point) && !list.contains(&key) {
                 list.push(key);
             }
         }
@@ -416,13 +418,14 @@ fn reverse_lines(array: &Array, params: &[String]) -> Vec<String> {
 
 fn injections(array: &Array, params: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
+    let names = array.names();
     for cell in &array.cells {
         walk(&cell.body, &mut |e| {
             let line = match e {
                 Expr::Input { input, index, .. } => {
                     let index: Vec<String> = index
                         .iter()
-                        .map(|f| f.display(params, &array.dims).to_string())
+                        .map(|f| f.display(params, &names).to_string())
                         .collect();
                     let name = &array.inputs[input.index()].name;
                     match &cell.role {

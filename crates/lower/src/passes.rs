@@ -39,7 +39,7 @@ use prefetch::prefetch;
 use residency::set_residency;
 use software_pipeline::software_pipeline;
 use spill::spill;
-use sync_warps::sync_warps;
+use sync_warps::{Rewritten, sync_warps};
 use tidy::tidy;
 use uniform_barriers::uniform_barriers;
 use vectorise_accesses::vectorise_accesses;
@@ -189,10 +189,14 @@ const LANES: Pass = Pass {
     name: "lanes-through-memory",
     about: "without shuffles, values go through shared memory, and no branch around a barrier depends on the warp",
     run: |program, cx| match cx.links() {
-        Some(Links::SharedMemory { waits_in_branches }) => each(program, &mut |kernel, _| {
-            let slots = kernel.shared.len();
-            uniform_barriers(lanes_through_memory(&kernel), waits_in_branches, slots)
-        }),
+        Some(Links::SharedMemory { waits_in_branches }) => {
+            let rewritten = Rewritten::of(program);
+            each(program, &mut |kernel, _| {
+                let slots = kernel.shared.len();
+                let kernel = lanes_through_memory(&kernel);
+                uniform_barriers(kernel, waits_in_branches, slots, &rewritten)
+            })
+        }
         Some(Links::Shuffles(_)) | None => Ok(()),
     },
 };
@@ -202,10 +206,13 @@ const SYNC: Pass = Pass {
     about: "lanes of a warp synchronise where one reads what another wrote",
     run: |program, cx| match cx.links() {
         None => Ok(()),
-        Some(links) => each(program, &mut |kernel, _| {
-            let threads = links.threads_of(kernel.lanes).unwrap_or(kernel.lanes);
-            Ok(sync_warps(tidy(kernel), threads))
-        }),
+        Some(links) => {
+            let rewritten = Rewritten::of(program);
+            each(program, &mut |kernel, _| {
+                let threads = links.threads_of(kernel.lanes).unwrap_or(kernel.lanes);
+                Ok(sync_warps(tidy(kernel), threads, &rewritten))
+            })
+        }
     },
 };
 

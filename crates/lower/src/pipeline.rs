@@ -358,7 +358,7 @@ fn analyse_once(
         None => (system, &[][..]),
         Some((opened, rings)) => (opened, rings.as_slice()),
     };
-    // Localisation comes first: all later steps see uniform references only.
+    // Later steps see uniform references, or read values through memory.
     let localised = localise(system, Some(mapping), lanes).map_err(Failure::Refused)?;
     watch.goes_on("localise");
     if let Some(error) = gapped_scan(system)? {

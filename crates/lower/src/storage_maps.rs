@@ -32,7 +32,7 @@ use crate::storage_maps::conflicts::{Lost, Places, Reader};
 use crate::storage_maps::image::read_points;
 use crate::storage_maps::reads::{StoredRead, stored_reads};
 
-/// With so many values of an iterator alive or fewer, an axis is as short as that.
+/// The longest axis that is shorter than the range of its iterator.
 const LONGEST_CYCLE: i128 = 3;
 
 /// Gives every cell that is read through memory a place for its values.
@@ -73,6 +73,12 @@ pub fn keep_values(
         }
         if cells.contains(&store.var) {
             keeper.as_chosen(store)?;
+        } else if !matches!(store.place, ChosenPlace::Any) {
+            let message =
+                format!("no other point reads `{name}` from memory, so it has no place there");
+            let error = Diagnostic::new(&codes::BAD_STORE, store.span, message);
+            let error = error.help("leave this `store` out");
+            return Err(Failure::Refused(vec![error]));
         }
     }
     let open = |keeper: &Keeper<'_>, cell: &VarId| keeper.places.kept[cell.index()].is_none();

@@ -482,12 +482,11 @@ impl Emitter<'_> {
         if valid == Cond::Const(false) {
             return Ok(());
         }
-        let is_kept = |n: usize| array.storages.iter().any(|s| s.output == Some(n));
         for (n, output) in array
             .outputs
             .iter()
             .enumerate()
-            .filter(|(n, _)| !is_kept(*n))
+            .filter(|(n, _)| !array.is_storage(*n))
         {
             for write in &output.writes {
                 let when = here.cond(&write.when)?;

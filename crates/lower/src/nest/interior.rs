@@ -132,7 +132,6 @@ fn of_expr(
 
 /// For each cell, all comparisons that decide what it computes, keeps and writes.
 pub fn tests_of_cells(array: &Array, slots: &Slots) -> Result<Vec<Vec<Cond>>, Overflow> {
-    let is_kept = |n: usize| array.storages.iter().any(|s| s.output == Some(n));
     let mut tests = vec![Vec::new(); array.cells.len()];
     for piece in &slots.pieces {
         let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
@@ -143,7 +142,7 @@ pub fn tests_of_cells(array: &Array, slots: &Slots) -> Result<Vec<Vec<Cond>>, Ov
             }
             of_expr(array, &cell.body, &at, &mut conds)?;
             let outputs = array.outputs.iter().enumerate();
-            for (_, output) in outputs.filter(|(n, _)| !is_kept(*n)) {
+            for (_, output) in outputs.filter(|(n, _)| !array.is_storage(*n)) {
                 for write in &output.writes {
                     let mut takes = false;
                     walk(&write.value, &mut |e| {

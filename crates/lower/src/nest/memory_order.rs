@@ -132,16 +132,11 @@ impl Crossing<'_> {
         let mut cases = Vec::new();
         for here in &self.array.pieces {
             for there in &self.array.pieces {
-                let slot = |k: usize| match k.checked_sub(self.array.place.len()) {
-                    None => (&here.place[k], &there.place[k]),
-                    Some(t) => (&here.time[t], &there.time[t]),
-                };
                 let pairs = |list: &[usize]| -> Result<(Vec<Form>, Vec<Form>), Overflow> {
                     let mut both = (Vec::new(), Vec::new());
                     for k in list {
-                        let (a, b) = slot(*k);
-                        both.0.push(a.clone());
-                        both.1.push(second_at(b)?);
+                        both.0.push(here.coordinate(*k).clone());
+                        both.1.push(second_at(there.coordinate(*k))?);
                     }
                     Ok(both)
                 };

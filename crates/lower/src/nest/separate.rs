@@ -5,7 +5,6 @@
 //! tests of the cells change: in each part, cells compute everywhere or nowhere, and a part without
 //! any is left out. So the loops of several equations are those that a person writes.
 
-use systola_ir::array::Piece;
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 use systola_ir::{DimId, VarId};
 
@@ -21,7 +20,7 @@ use crate::storage::slots::{self, Part};
 /// A loop whose tests repeat after at most as many iterations has a body for each of them.
 const LONGEST_PERIOD: i128 = 4;
 
-/// A loop is cut at so many numbers at most, or at a fourth as many values that depend on sizes.
+/// The greatest number of cuts of a loop; a cut that depends on sizes counts as four.
 pub const MOST_CUTS: usize = 16;
 
 impl<'a> Context<'a> {
@@ -76,18 +75,17 @@ impl<'a> Context<'a> {
         ]
         .concat();
         let alive = self.alive(at)?;
-        let coordinate = |piece: &Piece, k: usize| match k.checked_sub(piece.place.len()) {
-            None => piece.place[k].clone(),
-            Some(t) => piece.time[t].clone(),
-        };
         let mut parts = Vec::new();
         for piece in &self.array.pieces {
             for cell in &alive {
                 let domain = self.array.cells[cell.index()].domain.clone();
                 parts.push(Part {
                     cond: domain.and(piece.cond.clone()),
-                    value: coordinate(piece, k),
-                    given: around.iter().map(|g| coordinate(piece, *g)).collect(),
+                    value: piece.coordinate(k).clone(),
+                    given: around
+                        .iter()
+                        .map(|g| piece.coordinate(*g).clone())
+                        .collect(),
                 });
             }
         }

@@ -12,15 +12,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use systola_ir::DimId;
 use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt};
 
 /// The kernel with warp synchronisation. `threads` is the number of threads that run a warp; if
 /// that is more than its lanes, several threads stand for one lane.
-pub fn sync_warps(mut kernel: Kernel, threads: u32) -> Kernel {
-    let points = SyncPoints::of(&kernel, threads > kernel.lanes);
+pub fn sync_warps(mut kernel: Kernel, threads: u32, rewritten: &Rewritten) -> Kernel {
+    let points = SyncPoints::of(&kernel, threads > kernel.lanes, rewritten);
     let body = std::mem::take(&mut kernel.body);
     kernel.body = points.insert(body, &mut 0);
     kernel
+}
+
+/// The buffers of a program whose elements may be written more than once, which those are whose
+/// contents its own kernels read: outputs that are storages, and what a kernel reads and writes.
+#[derive(Clone, Debug, Default)]
+pub struct Rewritten(BTreeSet<Memory>);
+
+impl Rewritten {
+    pub fn of(program: &Program) -> Rewritten {
+        let mut rewritten = BTreeSet::new();
+        for kernel in &program.kernels {
+            let (read, written) = accessed(kernel);
+            let is_output = |memory: &&Memory| {
+                let buffer = memory.buffer().map(|b| &program.buffers[b.index()].kind);
+                matches!(buffer, Some(BufferKind::Output { .. }))
+            };
+            rewritten.extend(read.iter().filter(is_output));
+            rewritten.extend(read.intersection(&written));
+        }
+        Rewritten(rewritten)
+    }
 }
 
 /// The statements before which lanes synchronise, by number: outer statements are numbered first.
@@ -29,11 +50,11 @@ pub struct SyncPoints(BTreeSet<usize>);
 
 impl SyncPoints {
     /// `mirrored`: do several threads stand for one lane?
-    pub fn of(kernel: &Kernel, mirrored: bool) -> SyncPoints {
+    pub fn of(kernel: &Kernel, mirrored: bool, rewritten: &Rewritten) -> SyncPoints {
         let mut flow = Flow {
             kernel,
             mirrored,
-            tracked: tracked(kernel),
+            tracked: tracked(kernel, rewritten),
             marks: BTreeSet::new(),
             next: 0,
         };
@@ -63,8 +84,16 @@ impl SyncPoints {
     }
 }
 
-/// Memories that are both written and read here. A memory that is only written is written once.
-fn tracked(kernel: &Kernel) -> BTreeSet<Memory> {
+/// Memories that are both written and read here, or written and rewritten anywhere. An element of
+/// another memory that is only written is written once.
+fn tracked(kernel: &Kernel, rewritten: &Rewritten) -> BTreeSet<Memory> {
+    let (read, written) = accessed(kernel);
+    let again = |memory: &&Memory| read.contains(memory) || rewritten.0.contains(memory);
+    written.iter().filter(again).copied().collect()
+}
+
+/// The memories that a kernel reads, and those that it writes.
+fn accessed(kernel: &Kernel) -> (BTreeSet<Memory>, BTreeSet<Memory>) {
     let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
     walk(&kernel.body, &mut |stmt| {
         let does = stmt.effects();
@@ -72,7 +101,7 @@ fn tracked(kernel: &Kernel) -> BTreeSet<Memory> {
         written.extend(does.writes());
         written.extend(does.flags().map(|flag| flag.memory));
     });
-    read.intersection(&written).copied().collect()
+    (read, written)
 }
 
 /// An access since the last synchronisation.
@@ -432,7 +461,9 @@ mod tests {
                 body,
             }],
         };
-        SyncPoints::of(&kernel, lanes < 32).0.len()
+        SyncPoints::of(&kernel, lanes < 32, &Rewritten::default())
+            .0
+            .len()
     }
 
     #[test]

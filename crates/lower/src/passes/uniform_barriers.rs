@@ -21,7 +21,7 @@ use systola_ir::kernel::{Kernel, Memory, Op, Reg, Stmt, Value, VarKind};
 use systola_ir::{DimId, RegId, Rel, Span, ValueId};
 
 use crate::failure::{Failure, limitation};
-use crate::passes::sync_warps::SyncPoints;
+use crate::passes::sync_warps::{Rewritten, SyncPoints};
 
 /// The same kernel, in which lanes synchronise only where all warps do, and not in branches unless
 /// `in_branches` allows it. From `slots` on, shared arrays hold values in transit from lane to
@@ -30,13 +30,14 @@ pub fn uniform_barriers(
     mut kernel: Kernel,
     in_branches: bool,
     slots: usize,
+    rewritten: &Rewritten,
 ) -> Result<Kernel, Failure> {
     let warp = kernel.vars_where(|k| matches!(k, VarKind::Warp)).next();
     let warp = warp.filter(|_| kernel.warps > 1);
     let mut tested = BTreeSet::new();
     loop {
         let mut search = Search {
-            points: SyncPoints::of(&kernel, false),
+            points: SyncPoints::of(&kernel, false, rewritten),
             in_branches,
             tested: &mut tested,
             found: Vec::new(),

@@ -108,7 +108,7 @@ fn streams(report: &Report) -> Section {
             quiet(s.reason.as_str()),
         ]
     });
-    Section::new(format!("array {}", report.name), rows.collect())
+    Section::new(report.array_name(), rows.collect())
 }
 
 fn links(links: &[LinkRow]) -> Option<Section> {

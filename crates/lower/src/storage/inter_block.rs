@@ -226,10 +226,7 @@ fn axis(
 ) -> Result<InterBlockAxis, Undecided> {
     let ask = |given: &[usize]| {
         let parts = array.pieces.iter().map(|piece| {
-            let coordinate = |k: usize| match k.checked_sub(piece.place.len()) {
-                None => piece.place[k].clone(),
-                Some(t) => piece.time[t].clone(),
-            };
+            let coordinate = |k: usize| piece.coordinate(k).clone();
             Part {
                 cond: domain(array).and(piece.cond.clone()).and(when.clone()),
                 value: coordinate(k),

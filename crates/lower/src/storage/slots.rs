@@ -183,10 +183,7 @@ pub fn range(
         .pieces
         .iter()
         .map(|piece| {
-            let coordinate = |k: usize| match k.checked_sub(piece.place.len()) {
-                None => piece.place[k].clone(),
-                Some(t) => piece.time[t].clone(),
-            };
+            let coordinate = |k: usize| piece.coordinate(k).clone();
             Part {
                 cond: domain(array).and(piece.cond.clone()),
                 value: coordinate(k),

@@ -156,10 +156,7 @@ fn window(
     for axis in 0..array.inputs[input.index()].axes.len() {
         let mut parts = Vec::new();
         for piece in &array.pieces {
-            let coordinate = |k: usize| match k.checked_sub(piece.place.len()) {
-                None => piece.place[k].clone(),
-                Some(t) => piece.time[t].clone(),
-            };
+            let coordinate = |k: usize| piece.coordinate(k).clone();
             for index in &reads {
                 parts.push(Part {
                     cond: domain(array).and(piece.cond.clone()),
