@@ -426,6 +426,11 @@ mod tests {
             },
         ];
         body.extend(last);
+        in_a_loop(body, step, lanes, &Rewritten::default())
+    }
+
+    /// How often the lanes synchronise.
+    fn in_a_loop(body: Vec<Stmt>, step: i128, lanes: u32, rewritten: &Rewritten) -> usize {
         let var = |name: &str, kind| Var {
             name: name.to_string(),
             kind,
@@ -461,9 +466,23 @@ mod tests {
                 body,
             }],
         };
-        SyncPoints::of(&kernel, lanes < 32, &Rewritten::default())
-            .0
-            .len()
+        SyncPoints::of(&kernel, lanes < 32, rewritten).0.len()
+    }
+
+    #[test]
+    fn lanes_wait_between_stores_to_what_others_read_again() {
+        let memory = Memory::Shared(SharedId(0));
+        let store = |index: Form| Stmt::Store {
+            to: Access::new(memory, vec![index]),
+            value: ValueId(0),
+        };
+        let own = Form::from(LANE).add(&Form::from(K));
+        // In the next iteration another lane stores to the same element.
+        let body = vec![store(own.clone())];
+        let rewritten = Rewritten([memory].into());
+        assert_eq!(in_a_loop(body.clone(), 1, 32, &Rewritten::default()), 0);
+        assert_eq!(in_a_loop(body.clone(), 1, 32, &rewritten), 1);
+        assert_eq!(in_a_loop(body, 32, 32, &rewritten), 0);
     }
 
     #[test]
